@@ -1,0 +1,1 @@
+//! Health, readiness, status and metrics over HTTP.

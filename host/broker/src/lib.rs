@@ -1,0 +1,1 @@
+//! The embedded broker, in memory or durable on SQLite.

@@ -1,0 +1,1 @@
+//! Strict configuration with every finding at once.

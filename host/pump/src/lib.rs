@@ -1,0 +1,1 @@
+//! The message pump: receive, admit, call, decide, settle.

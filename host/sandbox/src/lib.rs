@@ -1,0 +1,1 @@
+//! Handlers as sandboxed WebAssembly components.

@@ -1,0 +1,1 @@
+//! The host's own store: deduplication marks.

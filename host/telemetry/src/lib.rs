@@ -1,0 +1,1 @@
+//! Metric names, log format and trace context in one place.

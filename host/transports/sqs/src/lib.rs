@@ -1,0 +1,1 @@
+//! Amazon SQS and SNS to SQS.

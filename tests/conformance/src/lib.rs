@@ -1,0 +1,1 @@
+//! One suite, every configuration, both variants.
