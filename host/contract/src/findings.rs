@@ -430,7 +430,7 @@ mod tests {
             ),
         ];
         for (one, rule, says) in table {
-            assert_eq!(found(&[one.clone()]), [(rule, Severity::Warning)], "{one:?}");
+            assert_eq!(found(std::slice::from_ref(&one)), [(rule, Severity::Warning)], "{one:?}");
             assert!(text(one).contains(says), "{says}");
         }
     }
