@@ -1,0 +1,25 @@
+//! Starts and stops the real servers that tests talk to, and puts faults between them and a client.
+//!
+//! Every server is a local process on loopback with a free port. It ends when its handle is
+//! dropped, and also when the test process ends in any other way, a SIGKILL included.
+//! Nothing here depends on a crate of the product.
+//!
+//! - [`Fauxqs`]: SQS and SNS, in memory.
+//! - [`ElasticMq`]: SQS, in memory or durable over a kill.
+//! - [`proxy::Proxy`]: counts, cuts, slows, holds and rewrites what passes.
+//! - [`raw`]: calls by plain HTTP, as a program that is not ours makes them.
+
+mod cache;
+mod elasticmq;
+mod error;
+mod fauxqs;
+pub mod install;
+mod port;
+mod process;
+pub mod proxy;
+pub mod raw;
+mod server;
+
+pub use elasticmq::{ElasticMq, Storage};
+pub use error::Error;
+pub use fauxqs::Fauxqs;

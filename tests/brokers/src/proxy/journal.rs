@@ -1,0 +1,124 @@
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::ANY;
+
+const RECORDED_LIMIT: usize = 4_096;
+const BODY_LIMIT: usize = 16 * 1024;
+
+/// A request that passed, or should have.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// Its operation.
+    pub operation: String,
+    /// When it had arrived in full.
+    pub at: Instant,
+    /// Its body, cut at 16 KiB.
+    pub body: Bytes,
+}
+
+impl Seen {
+    /// The body as JSON; `Null` when it is something else, or was cut.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Pages {
+    counts: BTreeMap<String, u64>,
+    in_flight: BTreeMap<String, u64>,
+    requests: VecDeque<Seen>,
+}
+
+/// What passed through a proxy.
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    pages: Mutex<Pages>,
+    arrivals: watch::Sender<()>,
+}
+
+/// Keeps a request in flight while it lives.
+pub(super) struct InFlight {
+    journal: Arc<Journal>,
+    operation: String,
+}
+
+impl Journal {
+    pub(super) fn begin(self: &Arc<Self>, operation: &str, body: &Bytes) -> InFlight {
+        let mut pages = self.pages();
+        *pages.counts.entry(operation.to_owned()).or_default() += 1;
+        *pages.in_flight.entry(operation.to_owned()).or_default() += 1;
+        if pages.requests.len() >= RECORDED_LIMIT {
+            pages.requests.pop_front();
+        }
+        let body = body.slice(..body.len().min(BODY_LIMIT));
+        // A copy: a slice would keep the whole of a large body.
+        let body = Bytes::copy_from_slice(&body);
+        pages.requests.push_back(Seen {
+            operation: operation.to_owned(),
+            at: Instant::now(),
+            body,
+        });
+        drop(pages);
+        self.arrivals.send_replace(());
+        InFlight { journal: self.clone(), operation: operation.to_owned() }
+    }
+
+    pub(super) fn counts(&self) -> BTreeMap<String, u64> {
+        self.pages().counts.clone()
+    }
+
+    pub(super) fn count(&self, operation: &str) -> u64 {
+        total(&self.pages().counts, operation)
+    }
+
+    pub(super) fn in_flight(&self, operation: &str) -> u64 {
+        total(&self.pages().in_flight, operation)
+    }
+
+    pub(super) fn requests(&self) -> Vec<Seen> {
+        self.pages().requests.iter().cloned().collect()
+    }
+
+    pub(super) async fn wait_for(&self, operation: &str, count: u64, limit: Duration) -> bool {
+        let mut arrivals = self.arrivals.subscribe();
+        let wait = async {
+            // The sender lives as long as this journal, so the wait itself can't fail.
+            while self.count(operation) < count && arrivals.changed().await.is_ok() {}
+        };
+        timeout(limit, wait).await.is_ok()
+    }
+
+    pub(super) fn reset(&self) {
+        let mut pages = self.pages();
+        pages.counts.clear();
+        pages.requests.clear();
+    }
+
+    fn pages(&self) -> MutexGuard<'_, Pages> {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if let Some(count) = self.journal.pages().in_flight.get_mut(&self.operation) {
+            *count = count.saturating_sub(1);
+        }
+    }
+}
+
+fn total(counts: &BTreeMap<String, u64>, operation: &str) -> u64 {
+    if operation == ANY {
+        return counts.values().sum();
+    }
+    counts.get(operation).copied().unwrap_or_default()
+}

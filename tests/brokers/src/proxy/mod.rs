@@ -1,0 +1,179 @@
+//! A proxy between a client and an SQS or SNS server, for faults that happen on purpose.
+//!
+//! It speaks plain HTTP/1.1, counts requests by operation, and follows rules:
+//!
+//! ```no_run
+//! # use std::time::Duration;
+//! # async fn example() -> Result<(), pumphouse_test_brokers::Error> {
+//! use pumphouse_test_brokers::{Fauxqs, proxy::Proxy};
+//!
+//! let server = Fauxqs::start().await?;
+//! let proxy = Proxy::start(&server.endpoint()).await?;
+//! // The third receive is accepted and never answered.
+//! let hung = proxy.on("ReceiveMessage").nth(3).hang();
+//! // … a client works against `proxy.endpoint()` …
+//! assert!(proxy.wait_for("ReceiveMessage", 4, Duration::from_secs(30)).await);
+//! assert_eq!(hung.count(), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! An operation is the name in the header `X-Amz-Target` (`AmazonSQS.ReceiveMessage` is
+//! `ReceiveMessage`), or the parameter `Action` of a form; [`ANY`] stands for every operation.
+//! The first rule that applies is followed, in the order of their making. Queue URLs in answers
+//! name the proxy instead of the server, so that a client which follows them stays here.
+//!
+//! It runs in the caller's runtime. Dropping it closes all its connections.
+
+mod acceptor;
+pub mod edit;
+mod exchange;
+mod gate;
+mod journal;
+mod rule;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::Error;
+use crate::port::Port;
+use acceptor::{Acceptor, Command};
+use exchange::Exchange;
+pub use journal::Seen;
+pub use rule::{Applied, On};
+
+/// Stands for every operation in [`Proxy::on`].
+pub const ANY: &str = "*";
+
+/// A running proxy; closed when dropped.
+#[derive(Debug)]
+pub struct Proxy {
+    port: Port,
+    exchange: Arc<Exchange>,
+    commands: mpsc::Sender<Command>,
+    acceptor: JoinHandle<()>,
+}
+
+impl Proxy {
+    /// Listens on a free port of loopback and forwards to `upstream`, `http://HOST:PORT`.
+    ///
+    /// # Errors
+    /// When no port is free.
+    pub async fn start(upstream: &str) -> Result<Self, Error> {
+        let port = Port::reserve()?;
+        let address = SocketAddr::from(([127, 0, 0, 1], port.number));
+        let listener = TcpListener::bind(address).await.map_err(|source| Error::Io {
+            doing: format!("listening on {address} failed"),
+            source,
+        })?;
+        let exchange = Arc::new(Exchange::new(upstream, address));
+        let (commands, receiver) = mpsc::channel(8);
+        let acceptor = Acceptor::new(address, listener, exchange.clone());
+        let acceptor = tokio::spawn(acceptor.run(receiver));
+        Ok(Self { port, exchange, commands, acceptor })
+    }
+
+    /// `http://127.0.0.1:PORT`, the same until it is dropped.
+    #[must_use]
+    pub fn endpoint(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port.number)
+    }
+
+    /// Begins a rule for an operation; what is done ends it, as in `on("X").nth(2).hang()`.
+    #[must_use]
+    pub fn on(&self, operation: &str) -> On<'_> {
+        On::new(&self.exchange.rules, operation)
+    }
+
+    /// Closes every connection at once and refuses new ones until [`heal`](Self::heal).
+    /// Returns when both are so.
+    pub async fn cut_all(&self) {
+        self.command(Command::Cut).await;
+    }
+
+    /// Closes every connection at once, as a restarted load balancer does; new ones are taken.
+    pub async fn cut_once(&self) {
+        self.command(Command::CutOnce).await;
+    }
+
+    /// Lets every connection that is open now fall silent in both directions without closing
+    /// it, as a router does that forgot about it. New connections work. Silent ones stay until
+    /// the client gives up on them, or a cut.
+    pub fn half_open(&self) {
+        self.exchange.valve.freeze();
+    }
+
+    /// Limits each connection to this many bytes a second in each direction; 0 lifts the limit.
+    pub fn slow(&self, bytes_per_second: u64) {
+        self.exchange.valve.limit(bytes_per_second);
+    }
+
+    /// Back to normal: accepts connections, no rule, no limit. What already hangs or fell
+    /// silent stays so. Counts are kept. Returns when connections are accepted.
+    pub async fn heal(&self) {
+        self.exchange.rules.clear();
+        self.exchange.valve.limit(0);
+        self.command(Command::Heal).await;
+    }
+
+    /// Requests by operation since the start or the last [`reset`](Self::reset). One counts
+    /// when it has arrived in full, whatever becomes of it.
+    #[must_use]
+    pub fn counts(&self) -> BTreeMap<String, u64> {
+        self.exchange.journal.counts()
+    }
+
+    /// Requests of one operation, or of [`ANY`].
+    #[must_use]
+    pub fn count(&self, operation: &str) -> u64 {
+        self.exchange.journal.count(operation)
+    }
+
+    /// Requests of one operation, or of [`ANY`], that have no full answer yet.
+    #[must_use]
+    pub fn in_flight(&self, operation: &str) -> u64 {
+        self.exchange.journal.in_flight(operation)
+    }
+
+    /// The last 4,096 requests, oldest first, each body cut at 16 KiB.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Seen> {
+        self.exchange.journal.requests()
+    }
+
+    /// Waits until an operation was requested this often in total; false when it wasn't in time.
+    pub async fn wait_for(&self, operation: &str, count: u64, limit: Duration) -> bool {
+        self.exchange.journal.wait_for(operation, count, limit).await
+    }
+
+    /// Connections that clients have open now.
+    #[must_use]
+    pub fn open_connections(&self) -> u64 {
+        self.exchange.valve.open()
+    }
+
+    /// Sets all counts to 0 and forgets the recorded requests. Rules stay.
+    pub fn reset(&self) {
+        self.exchange.journal.reset();
+    }
+
+    async fn command(&self, command: impl FnOnce(oneshot::Sender<()>) -> Command) {
+        let (done, wait) = oneshot::channel();
+        // The acceptor ends only with this handle, so both succeed.
+        if self.commands.send(command(done)).await.is_ok() {
+            let _ = wait.await;
+        }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.acceptor.abort();
+    }
+}
