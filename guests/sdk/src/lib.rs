@@ -71,7 +71,7 @@ macro_rules! handler {
                 }
             }
 
-            $crate::wit::export!(Component with_types_in $crate::wit::bindings);
+    $crate::wit::export!(Component with_types_in $crate::wit::bindings);
         };
 
         #[cfg(not(target_family = "wasm"))]

@@ -1,0 +1,11 @@
+//! Waits for a pollable that is ready long after every deadline.
+
+use hostile_wasi::subscribe_duration;
+use pumphouse_sdk::{Message, Outcome};
+
+pumphouse_sdk::handler!(handle);
+
+fn handle(_message: Message) -> Outcome {
+    subscribe_duration(60_000_000_000).block();
+    Outcome::ack()
+}

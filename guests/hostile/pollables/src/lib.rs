@@ -1,0 +1,11 @@
+//! Hoards handles: each is memory of the host's, not of the guest's.
+
+use hostile_wasi::subscribe_duration;
+use pumphouse_sdk::{Message, Outcome};
+
+pumphouse_sdk::handler!(handle);
+
+fn handle(_message: Message) -> Outcome {
+    let hoard: Vec<_> = (0..5_000_000).map(|_| subscribe_duration(60_000_000_000)).collect();
+    Outcome::unacceptable(hoard.len())
+}

@@ -1,0 +1,10 @@
+//! Asks the host for a tebibyte of random bytes in one call: the host must not make room for it first.
+
+use hostile_wasi::get_random_bytes;
+use pumphouse_sdk::{Message, Outcome};
+
+pumphouse_sdk::handler!(handle);
+
+fn handle(_message: Message) -> Outcome {
+    Outcome::unacceptable(get_random_bytes(1 << 40).len())
+}

@@ -1,0 +1,9 @@
+;; Needs an interface that no host of handlers has. Otherwise honest.
+(import "acme:payments/charge@1.0.0" (instance (export "charge" (func (param "cents" u64)))))
+(core module $guest
+  (memory (export "memory") 1)
+  (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+    (i32.const 1024))
+  (func (export "handle") (param $message i32) (result i32)
+    (i32.const 16))
+  (func (export "post") (param $outcome i32)))

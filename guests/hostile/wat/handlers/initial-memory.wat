@@ -1,0 +1,8 @@
+;; Declares 1 GiB of memory to start with.
+(core module $guest
+  (memory (export "memory") 16384)
+  (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+    (i32.const 1024))
+  (func (export "handle") (param $message i32) (result i32)
+    (i32.const 16))
+  (func (export "post") (param $outcome i32)))

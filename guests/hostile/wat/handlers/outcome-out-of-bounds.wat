@@ -1,0 +1,8 @@
+;; Says that the outcome lies past the end of its memory.
+(core module $guest
+  (memory (export "memory") 1)
+  (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+    (i32.const 1024))
+  (func (export "handle") (param $message i32) (result i32)
+    (i32.const -8))
+  (func (export "post") (param $outcome i32)))

@@ -1,0 +1,9 @@
+;; Answers with a case of the outcome that does not exist.
+(core module $guest
+  (memory (export "memory") 1)
+  (data (i32.const 16) "\09")
+  (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+    (i32.const 1024))
+  (func (export "handle") (param $message i32) (result i32)
+    (i32.const 16))
+  (func (export "post") (param $outcome i32)))

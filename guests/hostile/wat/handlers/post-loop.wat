@@ -1,0 +1,9 @@
+;; Acknowledges, and never lets the host go after that.
+(core module $guest
+  (memory (export "memory") 1)
+  (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+    (i32.const 1024))
+  (func (export "handle") (param $message i32) (result i32)
+    (i32.const 16))
+  (func (export "post") (param $outcome i32)
+    (loop $forever (br $forever))))

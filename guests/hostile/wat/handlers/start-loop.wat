@@ -1,0 +1,11 @@
+;; Never gets through its start function: the call of `handle` is never reached.
+(core module $guest
+  (memory (export "memory") 1)
+  (func $start
+    (loop $forever (br $forever)))
+  (start $start)
+  (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+    (i32.const 1024))
+  (func (export "handle") (param $message i32) (result i32)
+    (i32.const 16))
+  (func (export "post") (param $outcome i32)))
