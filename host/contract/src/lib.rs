@@ -13,6 +13,7 @@ pub mod outcome;
 pub mod policy;
 pub mod ports;
 pub mod time;
+pub mod trace;
 
 pub use copy::{Outgoing, Provenance, Stamp, rejected_copy};
 pub use count::{Attempt, Count, Counted};
@@ -23,3 +24,4 @@ pub use message::{Delivery, HeaderValue, Headers, Message, Receipt};
 pub use outcome::{Ended, Fault, FaultKind, Outcome, Reason, Rejection, Usage};
 pub use policy::{Backoff, Budget, Destination, Destinations, Jitter, OnFault, Policy};
 pub use time::{Clock, Mono, Timestamp};
+pub use trace::TraceContext;
