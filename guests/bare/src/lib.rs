@@ -31,7 +31,12 @@ export!(Bare);
 /// `old` is null, or a block that an earlier call gave. No alignment of the canonical ABI is above the one
 /// that `realloc` keeps.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cabi_realloc(old: *mut u8, _old: usize, align: usize, size: usize) -> *mut u8 {
+unsafe extern "C" fn cabi_realloc(
+    old: *mut u8,
+    _size_of_old: usize,
+    align: usize,
+    size: usize,
+) -> *mut u8 {
     if size == 0 {
         return core::ptr::without_provenance_mut(align);
     }

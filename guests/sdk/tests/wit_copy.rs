@@ -1,6 +1,8 @@
 //! The SDK carries its own copy of the WIT so that it can be built inside somebody's project. This test lives
 //! beside the copy's original and is not part of what such a project gets.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

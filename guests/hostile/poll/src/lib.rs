@@ -1,5 +1,7 @@
 //! Waits for a pollable that is ready long after every deadline.
 
+#![cfg(target_family = "wasm")]
+
 use hostile_wasi::subscribe_duration;
 use pumphouse_sdk::{Message, Outcome};
 

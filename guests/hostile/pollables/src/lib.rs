@@ -1,5 +1,7 @@
 //! Hoards handles: each is memory of the host's, not of the guest's.
 
+#![cfg(target_family = "wasm")]
+
 use hostile_wasi::subscribe_duration;
 use pumphouse_sdk::{Message, Outcome};
 

@@ -1,5 +1,7 @@
 //! Asks the host for a tebibyte of random bytes in one call: the host must not make room for it first.
 
+#![cfg(target_family = "wasm")]
+
 use hostile_wasi::get_random_bytes;
 use pumphouse_sdk::{Message, Outcome};
 
