@@ -1,5 +1,7 @@
 //! What every store promises (S-5), and what the durable one promises beyond that.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should say so at once")]
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
