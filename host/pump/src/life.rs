@@ -1,0 +1,267 @@
+//! One message's life: admit → call → decide → settle.
+
+use std::sync::atomic::Ordering as Memory;
+use std::time::Duration;
+
+use pumphouse_contract::copy::{is_routed_copy, stamped_count};
+use pumphouse_contract::ports::{Action, Event, Failure, Invocation, Settlement, Version};
+use pumphouse_contract::{
+    Admission, Count, Decision, Delivery, Ended, Facts, Reason, Roll, Why, admit,
+    after_failed_route, decide,
+};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tracing::Instrument;
+
+use crate::duplicates::{Claim, Seen};
+use crate::lanes::Held;
+use crate::progress::InProgress;
+use crate::pump::{Inner, Left};
+use crate::route::{Rejecting, Routed};
+use crate::settings::Subscription;
+use crate::settler::Settled;
+
+/// What a release keeps below the broker's longest delay, for rounding up to whole seconds and for the way.
+const DELAY_MARGIN: Duration = Duration::from_secs(2);
+
+impl Inner {
+    pub(crate) async fn give_back(&self, (delivery, permit): Held) -> Left {
+        self.subscription.observer.record(Event::GivenBack);
+        drop(permit);
+        self.settle(&delivery, Action::Release(Duration::ZERO)).await
+    }
+
+    /// The life of one message: admit → call → decide → settle.
+    ///
+    /// Killed at any point before the settlement is answered, the message is still the broker's: its lease lapses
+    /// and it comes again. Killed between a confirmed copy and the removal, the copy may come to be there twice.
+    pub(crate) async fn live(&self, (delivery, permit): Held) -> Left {
+        if self.drain.is_cancelled() {
+            return self.give_back((delivery, permit)).await;
+        }
+        let span = self.span(&delivery);
+        self.handle(delivery, permit).instrument(span).await
+    }
+
+    async fn handle(&self, delivery: Delivery, permit: OwnedSemaphorePermit) -> Left {
+        let mut in_progress = self.progress.begin(self.now());
+        let count = self.presented(&delivery);
+        let version = self.subscription.handler.begin();
+        let (decision, claim) = match self.duplicate(&delivery).await {
+            Ok(claim) => (self.decide(&delivery, count, &*version).await, claim),
+            Err(decision) => (decision, None),
+        };
+        let decision = self.commit(decision, claim.as_ref(), &delivery).await;
+        self.carry_out(decision, &delivery, count, &*version, permit, &mut in_progress).await
+    }
+
+    /// Admits, calls and decides.
+    async fn decide(&self, delivery: &Delivery, count: Count, version: &dyn Version) -> Decision {
+        let policy = &self.subscription.settings.policy;
+        match admit(&self.facts(delivery, count), policy) {
+            Admission::Route(reason, why) => {
+                self.subscription.observer.record(Event::Turned { reason });
+                Decision::Route(reason, why)
+            }
+            Admission::Call => self.call(delivery, count, version).await,
+        }
+    }
+
+    async fn call(&self, delivery: &Delivery, count: Count, version: &dyn Version) -> Decision {
+        let Subscription { observer, settings, source_name, .. } = &self.subscription;
+        let message = delivery.message.clone();
+        let invocation = Invocation { message, source: source_name.clone(), count };
+        observer.record(Event::Began);
+        let began = self.now();
+        let ended = tokio::select! {
+            biased;
+            ended = version.call(invocation) => ended,
+            () = self.cut.cancelled() => {
+                observer.record(Event::GivenBack);
+                return Decision::GIVE_BACK;
+            }
+        };
+        let took = self.now().since(began);
+        let Ended { result, usage } = ended;
+        // The facts are taken again: the handler's time counts for the window and for the longest delay.
+        let decision = decide(&result, &self.facts(delivery, count), &settings.policy, roll());
+        let fault = result.err();
+        if let Some(fault) = &fault {
+            self.log_fault(fault, delivery, version);
+        }
+        let fault = fault.map(|fault| fault.kind);
+        observer.record(Event::Handled { decision: &decision, fault, count, took, usage });
+        decision
+    }
+
+    /// Whether the message was handled before; the right to handle it, where it was not.
+    async fn duplicate(&self, delivery: &Delivery) -> Result<Option<Claim<'_>>, Decision> {
+        let Some(duplicates) = self.duplicates.as_ref().filter(|_| delivery.undecodable.is_none())
+        else {
+            return Ok(None);
+        };
+        let patience = self.subscription.settings.lease.queue_wait;
+        match duplicates.look(&delivery.message, patience).await {
+            Ok(Seen::First(claim)) => Ok(Some(claim)),
+            Ok(Seen::Before) => {
+                self.subscription.observer.record(Event::Duplicate);
+                Err(Decision::Ack)
+            }
+            Ok(Seen::Running) => {
+                self.subscription.observer.record(Event::GivenBack);
+                Err(Decision::Release { after: patience, shortened: false })
+            }
+            Err(error) => {
+                self.log_state(&error, delivery);
+                Err(self.release_with_backoff(delivery))
+            }
+        }
+    }
+
+    /// The mark comes before the acknowledgement; a store that fails never acknowledges (S-5).
+    async fn commit(
+        &self,
+        decision: Decision,
+        claim: Option<&Claim<'_>>,
+        delivery: &Delivery,
+    ) -> Decision {
+        let (Decision::Ack, Some(claim)) = (&decision, claim) else { return decision };
+        match claim.mark().await {
+            Ok(()) => decision,
+            Err(error) => {
+                self.log_state(&error, delivery);
+                self.release_with_backoff(delivery)
+            }
+        }
+    }
+
+    async fn carry_out(
+        &self,
+        decision: Decision,
+        delivery: &Delivery,
+        count: Count,
+        version: &dyn Version,
+        permit: OwnedSemaphorePermit,
+        in_progress: &mut InProgress<'_>,
+    ) -> Left {
+        let action = match decision {
+            Decision::Ack => Action::Ack,
+            Decision::Release { after, shortened } => {
+                self.note_shortened(shortened, after);
+                Action::Release(after)
+            }
+            Decision::Route(reason, why) => {
+                self.route(delivery, count, reason, &why, version).await
+            }
+        };
+        in_progress.decided();
+        let settled = self.hand_in(delivery, action).await;
+        drop(permit);
+        self.settled(delivery, action, settled.await)
+    }
+
+    /// Publishes the copy; what is left to do with the original.
+    async fn route(
+        &self,
+        delivery: &Delivery,
+        count: Count,
+        reason: Reason,
+        why: &Why,
+        version: &dyn Version,
+    ) -> Action {
+        let digest = version.digest();
+        let by = format!("{}@{}", version.name(), digest.get(..12).unwrap_or(digest));
+        let message = &delivery.message;
+        let rejecting = Rejecting { message, count, reason, why, by: &by };
+        match rejecting.route(&self.subscription).await {
+            Routed::Remove => Action::Ack,
+            Routed::Keep => {
+                let policy = &self.subscription.settings.policy;
+                let facts = self.facts(delivery, count);
+                Action::Release(after_failed_route(&facts, policy, roll()))
+            }
+        }
+    }
+
+    pub(crate) async fn settle(&self, delivery: &Delivery, action: Action) -> Left {
+        let settled = self.hand_in(delivery, action).await;
+        self.settled(delivery, action, settled.await)
+    }
+
+    async fn hand_in(&self, delivery: &Delivery, action: Action) -> oneshot::Receiver<Settled> {
+        let settlement = Settlement { receipt: delivery.receipt.clone(), action };
+        self.desk.hand_in(settlement, delivery.lease).await
+    }
+
+    fn settled(
+        &self,
+        delivery: &Delivery,
+        action: Action,
+        answer: Result<Settled, oneshot::error::RecvError>,
+    ) -> Left {
+        let failed = match answer {
+            Ok(Ok(())) => None,
+            Ok(Err((failure, text))) => Some((failure, text)),
+            Err(_) => Some((Failure::Retry, "the pump ended before it was settled".to_owned())),
+        };
+        if let Some((failure, text)) = &failed {
+            self.log_unsettled(delivery, action, *failure, text);
+        }
+        match action {
+            Action::Ack if failed.is_none() => Left::Removed,
+            Action::Ack | Action::Release(_) => Left::Back,
+        }
+    }
+
+    /// What the handler is told: the broker's count, or the one stamped in a rejected copy (C-7).
+    fn presented(&self, delivery: &Delivery) -> Count {
+        if !self.is_copy(delivery) {
+            return delivery.counted.count();
+        }
+        if !self.said_copy.swap(true, Memory::Relaxed) {
+            tracing::info!(
+                subscription = self.name(),
+                "reading rejected copies, which keep the count that they were stamped with"
+            );
+        }
+        stamped_count(&delivery.message.headers)
+    }
+
+    fn is_copy(&self, delivery: &Delivery) -> bool {
+        self.subscription.settings.honours_copies && is_routed_copy(&delivery.message.headers)
+    }
+
+    fn facts<'a>(&self, delivery: &'a Delivery, count: Count) -> Facts<'a> {
+        let capabilities = self.subscription.source.capabilities();
+        let copy = self.is_copy(delivery);
+        let since = delivery.first_received_at.or(delivery.message.published_at);
+        Facts {
+            count,
+            advances: capabilities.count_advances && !copy,
+            routed_copy: copy,
+            undecodable: delivery.undecodable.as_deref(),
+            age: since.map(|since| self.subscription.clock.wall().since(since)),
+            longest_release: self.longest_release(delivery),
+        }
+    }
+
+    fn longest_release(&self, delivery: &Delivery) -> Duration {
+        let capabilities = self.subscription.source.capabilities();
+        if !capabilities.delay_counts_from_receive {
+            return capabilities.longest_delay;
+        }
+        let used = self.now().since(delivery.lease.received).saturating_add(DELAY_MARGIN);
+        capabilities.longest_delay.saturating_sub(used)
+    }
+
+    fn release_with_backoff(&self, delivery: &Delivery) -> Decision {
+        let count = delivery.counted.count();
+        let policy = &self.subscription.settings.policy;
+        let after = after_failed_route(&self.facts(delivery, count), policy, roll());
+        Decision::Release { after, shortened: false }
+    }
+}
+
+/// Chance, for what is spread.
+fn roll() -> Roll {
+    Roll::new(rand::random())
+}
