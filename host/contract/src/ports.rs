@@ -440,3 +440,37 @@ pub trait Handlers: Send + Sync {
     /// Every handler, by name.
     fn list(&self) -> Vec<HandlerStatus>;
 }
+
+/// A message that waits in a queue of the embedded broker, as an operator sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The message.
+    pub message: Arc<Message>,
+    /// How often it was delivered.
+    pub deliveries: u32,
+    /// `ready`, `delayed` or `leased`.
+    pub state: &'static str,
+}
+
+/// The queues of the embedded broker, for an operator on the same machine. Other brokers have tools of their own.
+pub trait Queues: Send + Sync {
+    /// Puts a message on a queue and waits until it is stored; gives its id.
+    ///
+    /// # Errors
+    /// The queue does not exist, or does not take it. Nothing was stored.
+    fn publish<'a>(
+        &'a self,
+        queue: &'a str,
+        message: Outgoing,
+    ) -> BoxFuture<'a, Result<String, PublishError>>;
+
+    /// The oldest messages of a queue, at most `max`. Nothing is delivered or counted by it.
+    ///
+    /// # Errors
+    /// The queue does not exist.
+    fn peek<'a>(
+        &'a self,
+        queue: &'a str,
+        max: usize,
+    ) -> BoxFuture<'a, Result<Vec<Waiting>, PublishError>>;
+}
