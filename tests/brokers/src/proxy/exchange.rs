@@ -168,6 +168,7 @@ fn passed_on(headers: &HeaderMap) -> HeaderMap {
     for own in [CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING] {
         headers.remove(own);
     }
+    headers.remove("keep-alive");
     headers
 }
 

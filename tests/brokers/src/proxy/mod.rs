@@ -86,7 +86,6 @@ impl Proxy {
     }
 
     /// Begins a rule for an operation; what is done ends it, as in `on("X").nth(2).hang()`.
-    #[must_use]
     pub fn on(&self, operation: &str) -> On<'_> {
         On::new(&self.exchange.rules, operation)
     }
