@@ -15,6 +15,7 @@ use super::gate::Gate;
 
 /// Beyond this a new connection is closed at once.
 const CONNECTIONS_LIMIT: usize = 512;
+const LISTEN_TRIES: u32 = 250;
 const ACCEPT_RETRY: Duration = Duration::from_millis(20);
 
 /// A change to who may connect; the sender is told when it is in force.
@@ -77,8 +78,12 @@ impl Acceptor {
         self.exchange.valve.set_abrupt(false);
     }
 
+    /// The port is reserved for us, so the first try does; if not, clients see a refusal.
     async fn listen(&mut self) {
-        while self.listener.is_none() {
+        for _ in 0..LISTEN_TRIES {
+            if self.listener.is_some() {
+                return;
+            }
             match TcpListener::bind(self.address).await {
                 Ok(listener) => self.listener = Some(listener),
                 Err(_) => sleep(ACCEPT_RETRY).await,

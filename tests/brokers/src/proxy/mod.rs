@@ -134,7 +134,8 @@ impl Proxy {
         self.exchange.journal.count(operation)
     }
 
-    /// Requests of one operation, or of [`ANY`], that have no full answer yet.
+    /// Requests of one operation, or of [`ANY`], that are not answered yet: an answer counts from
+    /// its head on.
     #[must_use]
     pub fn in_flight(&self, operation: &str) -> u64 {
         self.exchange.journal.in_flight(operation)
