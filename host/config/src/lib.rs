@@ -1,1 +1,41 @@
-//! Strict configuration with every finding at once.
+//! Strict configuration: one TOML file to validated types, every finding at once.
+//!
+//! [`load`] reads a file, [`parse`] a text. Both give a [`Loaded`] configuration with its warnings, or every
+//! [`Diagnostic`] there is, each with file, line, column, full key path, what is allowed and the nearest known
+//! name. The keys stand in one table, [`KEYS`], which the documentation is held to by a test.
+
+mod assemble;
+mod changes;
+mod diagnostic;
+mod facts;
+mod keys;
+mod load;
+mod place;
+mod report;
+mod review;
+mod section;
+mod semantics;
+mod spelling;
+mod subscription;
+mod syntax;
+mod table;
+mod tenants;
+pub mod timing;
+mod types;
+mod units;
+mod values;
+mod walk;
+mod words;
+
+pub use changes::{Changes, Delta};
+pub use diagnostic::{Code, Diagnostic, Diagnostics};
+pub use keys::{Given, KEYS, Key, Kind};
+pub use load::{Build, Loaded, TransportFacts, load, parse};
+pub use place::{Place, QueueRef, SqsPlace, TopicRef};
+pub use semantics::{Delivery, Effective, effective};
+pub use types::{
+    Config, Credentials, Deduplicate, DeduplicationKey, Embedded, Grants, HandlerConfig, Host,
+    Limits, Log, Native, Secret, SecretError, Setting, Sqs, Subscription, Tenant,
+};
+pub use units::{Readable, ReadableSize};
+pub use words::{Dispatch, Envelope, LogFormat, LogLevel, Provision, Semantics, Store};

@@ -1,0 +1,131 @@
+//! What a reload changes.
+
+use std::collections::BTreeMap;
+
+use crate::place::Place;
+use crate::types::{Config, HandlerConfig, Sqs, Subscription, Tenant};
+
+/// What came, went and changed, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Delta {
+    /// Only in the new configuration.
+    pub started: Vec<String>,
+    /// Only in the old one.
+    pub stopped: Vec<String>,
+    /// In both, and not the same.
+    pub restarted: Vec<String>,
+}
+
+impl Delta {
+    /// Whether nothing came, went or changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.started.is_empty() && self.stopped.is_empty() && self.restarted.is_empty()
+    }
+}
+
+/// What a reload changes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Changes {
+    /// The subscriptions. One whose handler's limits or grants, tenant's limits or transport's section changed
+    /// is restarted too; a changed component file is not a change of the configuration.
+    pub subscriptions: Delta,
+    /// The handlers, by full name.
+    pub handlers: Delta,
+    /// Keys that are only read when the process starts, and that changed: they are not in force yet. The limits
+    /// of memory and tables are among them where they rise above what every slot of the pool is made for.
+    pub at_restart: Vec<&'static str>,
+}
+
+impl Changes {
+    /// Whether the two configurations mean the same.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.subscriptions.is_empty() && self.handlers.is_empty() && self.at_restart.is_empty()
+    }
+}
+
+impl Config {
+    /// The most memory that any handler may use, in bytes: what each slot of the pool is made for.
+    #[must_use]
+    pub fn largest_memory_bytes(&self) -> Option<u64> {
+        self.handlers.values().map(|one| one.limits.memory_bytes).max()
+    }
+
+    /// The most elements that any handler's table may have: what each slot of the pool is made for.
+    #[must_use]
+    pub fn largest_table_elements(&self) -> Option<u32> {
+        self.handlers.values().map(|one| one.limits.table_elements).max()
+    }
+
+    /// What becomes of a host that runs `old` when it takes `new`.
+    #[must_use]
+    pub fn changes(old: &Self, new: &Self) -> Changes {
+        let handlers = delta(&parts_of_handlers(old), &parts_of_handlers(new));
+        let subscriptions = delta(&parts_of_subscriptions(old), &parts_of_subscriptions(new));
+        Changes { subscriptions, handlers, at_restart: at_restart(old, new) }
+    }
+}
+
+fn delta<T: PartialEq>(old: &BTreeMap<&str, T>, new: &BTreeMap<&str, T>) -> Delta {
+    let named = |names: Vec<&&str>| names.into_iter().map(|name| (*name).to_owned()).collect();
+    let changed = |name: &&&str| old.get(*name).is_some_and(|was| Some(was) != new.get(*name));
+    Delta {
+        started: named(new.keys().filter(|name| !old.contains_key(*name)).collect()),
+        stopped: named(old.keys().filter(|name| !new.contains_key(*name)).collect()),
+        restarted: named(new.keys().filter(changed).collect()),
+    }
+}
+
+/// A handler with what its tenant says.
+fn parts_of_handlers(config: &Config) -> BTreeMap<&str, impl PartialEq + '_> {
+    let parts = config.handlers.iter();
+    parts.map(|(name, one)| (name.as_str(), (one, config.tenants.get(&one.tenant)))).collect()
+}
+
+/// A subscription with everything that it is made from.
+fn parts_of_subscriptions(config: &Config) -> BTreeMap<&str, Parts<'_>> {
+    let parts = config.subscriptions.iter();
+    parts.map(|one| (one.name.as_str(), Parts::of(one, config))).collect()
+}
+
+#[derive(PartialEq)]
+struct Parts<'a> {
+    subscription: &'a Subscription,
+    handler: Option<&'a HandlerConfig>,
+    tenant: Option<&'a Tenant>,
+    sqs: Option<&'a Sqs>,
+}
+
+impl<'a> Parts<'a> {
+    fn of(subscription: &'a Subscription, config: &'a Config) -> Self {
+        let on_sqs = places(subscription).any(|place| matches!(place, Place::Sqs(_)));
+        Self {
+            subscription,
+            handler: config.handlers.get(&subscription.handler),
+            tenant: config.tenants.get(&subscription.tenant),
+            sqs: config.sqs.as_ref().filter(|_| on_sqs),
+        }
+    }
+}
+
+fn places(one: &Subscription) -> impl Iterator<Item = &Place> {
+    [Some(&one.source), one.dead_letter.as_ref(), one.invalid_message.as_ref()]
+        .into_iter()
+        .flatten()
+}
+
+fn at_restart(old: &Config, new: &Config) -> Vec<&'static str> {
+    let pairs = [
+        ("host.state", old.host.state != new.host.state),
+        ("host.admin.listen", old.host.admin_listen != new.host.admin_listen),
+        ("host.grace", old.host.grace != new.host.grace),
+        ("host.log", old.host.log != new.host.log),
+        ("host.pool_slots", old.host.pool_slots != new.host.pool_slots),
+        ("host.guest_threads", old.host.guest_threads != new.host.guest_threads),
+        ("embedded.store", old.embedded.store != new.embedded.store),
+        ("limits.memory", new.largest_memory_bytes() > old.largest_memory_bytes()),
+        ("limits.table", new.largest_table_elements() > old.largest_table_elements()),
+    ];
+    pairs.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect()
+}

@@ -1,0 +1,215 @@
+//! What is in force for a subscription, as `check` prints it (S-1).
+
+use std::fmt;
+use std::time::Duration;
+
+use pumphouse_contract::ports::{Counter, Ordering};
+use pumphouse_contract::{Backoff, Budget, Jitter, LeaseBudget};
+
+use crate::load::{Build, TransportFacts};
+use crate::timing;
+use crate::types::{Config, Deduplicate, HandlerConfig, Subscription};
+use crate::units::Readable;
+use crate::words::{Dispatch, Provision};
+
+/// How often a message may be handled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delivery {
+    /// Once or more.
+    AtLeastOnce,
+    /// Once or more, but a duplicate that is still remembered is acknowledged without a call.
+    Deduplicated(Deduplicate),
+}
+
+/// What is in force for one subscription.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effective {
+    /// Its name.
+    pub subscription: String,
+    /// `source`, as it stands in the file.
+    pub source: String,
+    /// The full name of its handler.
+    pub handler: String,
+    /// How often a message may be handled.
+    pub delivery: Delivery,
+    /// The order that is kept.
+    pub ordering: Ordering,
+    /// `dispatch`.
+    pub dispatch: Dispatch,
+    /// `concurrency`.
+    pub concurrency: u32,
+    /// `max_deliveries`.
+    pub budget: Budget,
+    /// `native.max_receive_count`.
+    pub native_limit: Option<u32>,
+    /// How good the count is that the budget goes by.
+    pub counter: Counter,
+    /// `retry.backoff`, `retry.max_backoff` and `retry.jitter`.
+    pub backoff: Backoff,
+    /// `retry.window`.
+    pub window: Option<Duration>,
+    /// `dead_letter`, as it stands in the file.
+    pub dead_letter: Option<String>,
+    /// `invalid_message`, as it stands in the file.
+    pub invalid_message: Option<String>,
+    /// Whether rejected copies in the source keep their stamped count (C-7).
+    pub reads_copies: bool,
+    /// `provision`.
+    pub provision: Provision,
+    /// The parts of the lease.
+    pub lease: LeaseBudget,
+}
+
+/// What is in force for a subscription with this handler on this transport.
+#[must_use]
+pub fn effective(
+    one: &Subscription,
+    handler: &HandlerConfig,
+    transport: &TransportFacts,
+) -> Effective {
+    let routes = one.dead_letter.is_some() || one.invalid_message.is_some();
+    Effective {
+        subscription: one.name.clone(),
+        source: one.source.to_string(),
+        handler: one.handler.clone(),
+        delivery: match &one.deduplicate {
+            Some(deduplicate) => Delivery::Deduplicated(deduplicate.clone()),
+            None => Delivery::AtLeastOnce,
+        },
+        ordering: one.source.ordering(),
+        dispatch: one.dispatch,
+        concurrency: one.concurrency,
+        budget: one.policy.budget,
+        native_limit: one.native.as_ref().map(|native| native.max_receive_count),
+        counter: transport.counter,
+        backoff: one.policy.backoff,
+        window: one.policy.window,
+        dead_letter: one.dead_letter.as_ref().map(ToString::to_string),
+        invalid_message: one.invalid_message.as_ref().map(ToString::to_string),
+        reads_copies: one.reads_copies,
+        provision: one.provision,
+        lease: timing::lease_budget(handler.limits.deadline, transport.settle_linger, routes),
+    }
+}
+
+impl Config {
+    /// What is in force for each subscription, in their order.
+    #[must_use]
+    pub fn effective(&self, build: &Build) -> Vec<Effective> {
+        let one = |one: &Subscription| {
+            let transport = build.transport(one.source.transport())?;
+            Some(effective(one, self.handlers.get(&one.handler)?, transport))
+        };
+        self.subscriptions.iter().filter_map(one).collect()
+    }
+}
+
+impl Effective {
+    /// min(R, M): the most deliveries before the host or the broker ends them; none where neither does (C-15).
+    #[must_use]
+    pub fn delivery_limit(&self) -> Option<u32> {
+        let budget = match self.budget {
+            Budget::Unlimited => None,
+            Budget::Deliveries(most) => Some(most),
+            Budget::Suspicious(_) => Some(1),
+        };
+        [budget, self.native_limit].into_iter().flatten().min()
+    }
+
+    /// What is in force, by name: what `check` and the admin side show.
+    #[must_use]
+    pub fn rows(&self) -> Vec<(&'static str, String)> {
+        let none = || "none: the message is discarded".to_owned();
+        let dead_letter = self.dead_letter.clone().unwrap_or_else(none);
+        let invalid = self.invalid_message.clone().unwrap_or_else(|| match self.dead_letter {
+            Some(_) => "dead_letter stands in".to_owned(),
+            None => none(),
+        });
+        vec![
+            ("source", self.source.clone()),
+            ("handler", self.handler.clone()),
+            ("delivery", self.delivery.to_string()),
+            ("ordering", ordering(self.ordering).to_owned()),
+            ("dispatch", format!("{}, {} at once", self.dispatch, self.concurrency)),
+            ("deliveries", self.deliveries()),
+            ("backoff", backoff(&self.backoff)),
+            ("window", self.window.map_or("none".to_owned(), |w| Readable(w).to_string())),
+            ("dead_letter", dead_letter),
+            ("invalid_message", invalid),
+            ("provision", self.provision.to_string()),
+            ("lease", self.lease_row()),
+        ]
+    }
+
+    fn deliveries(&self) -> String {
+        let host = match self.budget {
+            Budget::Unlimited => "no budget".to_owned(),
+            Budget::Deliveries(most) => format!("at most {most}, the first included"),
+            Budget::Suspicious(number) => {
+                format!("at most 1, since max_deliveries = {number} rejects the first deferral")
+            }
+        };
+        let native =
+            self.native_limit.map(|most| format!("the broker moves a message after {most}"));
+        let counted = match self.counter {
+            Counter::Exact => "counted exactly",
+            Counter::Approximate => "counted approximately, so it may be fewer",
+        };
+        let copies = self.reads_copies.then(|| "rejected copies keep their count".to_owned());
+        let counted = self.delivery_limit().map(|_| counted.to_owned());
+        [Some(host), native, counted, copies].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    }
+
+    fn lease_row(&self) -> String {
+        let LeaseBudget { queue_wait, deadline, publish_timeout, skew, .. } = self.lease;
+        let publish = match publish_timeout {
+            Some(publish) => format!(" + publish {}", Readable(publish)),
+            None => String::new(),
+        };
+        format!(
+            "{} = queue {} + deadline {}{publish} + settle {} + skew {}",
+            Readable(self.lease.length()),
+            Readable(queue_wait),
+            Readable(deadline),
+            Readable(self.lease.settling()),
+            Readable(skew)
+        )
+    }
+}
+
+impl fmt::Display for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtLeastOnce => f.write_str("at-least-once"),
+            Self::Deduplicated(Deduplicate { key, ttl }) => {
+                write!(f, "at-least-once, deduplicated by {key} for {}", Readable(*ttl))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Effective {
+    /// The name, then a line for each row.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "subscription {}", self.subscription)?;
+        self.rows().iter().try_for_each(|(name, value)| writeln!(f, "  {name:<16}{value}"))
+    }
+}
+
+fn ordering(ordering: Ordering) -> &'static str {
+    match ordering {
+        Ordering::None => "none",
+        Ordering::Key => "key: no message of a key overtakes another",
+    }
+}
+
+fn backoff(backoff: &Backoff) -> String {
+    if backoff.base.is_zero() {
+        return "none: a deferral comes back at once".to_owned();
+    }
+    let jitter = match backoff.jitter {
+        Jitter::Full => "full jitter",
+        Jitter::None => "no jitter",
+    };
+    format!("{} doubling up to {}, {jitter}", Readable(backoff.base), Readable(backoff.max))
+}

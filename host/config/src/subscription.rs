@@ -1,0 +1,143 @@
+//! `[subscriptions]`.
+
+use pumphouse_contract::ports::Ordering;
+use pumphouse_contract::{Backoff, Budget, Jitter, OnFault, Policy};
+
+use crate::diagnostic::Code;
+use crate::place::{self, Place, SqsPlace};
+use crate::report::{At, Note};
+use crate::section::Section;
+use crate::types::{Deduplicate, DeduplicationKey, Native, Subscription};
+use crate::values;
+use crate::words::{Dispatch, Envelope, Provision};
+
+/// Messages in a handler at once where the configuration does not say.
+const DEFAULT_CONCURRENCY: u32 = 16;
+
+/// What a transport's section says about provisioning.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Provisioning {
+    pub(crate) embedded: Provision,
+    pub(crate) sqs: Provision,
+}
+
+/// Every subscription whose source could be read; what is wrong with the others is reported.
+pub(crate) fn read(section: &Section<'_>, provisioning: Provisioning) -> Vec<Subscription> {
+    let each = section.each().into_iter();
+    each.filter_map(|(name, one)| read_one(name, &one, provisioning)).collect()
+}
+
+fn read_one(
+    name: String,
+    section: &Section<'_>,
+    provisioning: Provisioning,
+) -> Option<Subscription> {
+    if !section.has("source") {
+        let message = "`source` is missing: where messages come from";
+        let allowed = "`{ embedded.queue = \"NAME\" }` or `{ sqs.queue = \"NAME\" }`";
+        section.error("source", At::Key, Note::new(Code::Missing, message).allowed(allowed));
+    }
+    let source = place::read(&section.below("source"));
+    let dispatch = section.word("dispatch").unwrap_or(Dispatch::Concurrent);
+    let handler = section.read("handler", values::handler).unwrap_or_default();
+    // Everything is read before a missing source ends it, so that every finding is there.
+    let rest = Subscription {
+        name,
+        tenant: handler.split('/').next().unwrap_or_default().to_owned(),
+        source: Place::Embedded { queue: String::new() },
+        handler,
+        dispatch,
+        concurrency: concurrency(section, dispatch),
+        policy: policy(section),
+        dead_letter: place::read(&section.below("dead_letter")),
+        invalid_message: place::read(&section.below("invalid_message")),
+        deduplicate: deduplicate(&section.below("deduplicate")),
+        rejected: section.flag("rejected"),
+        reads_copies: false,
+        provision: provision(section, source.as_ref(), provisioning),
+        native: native(&section.below("native"), source.as_ref()),
+        semantics: section.word("semantics"),
+        ordering: section.text_word("ordering").map(|word| match word {
+            "key" => Ordering::Key,
+            _ => Ordering::None,
+        }),
+    };
+    source.map(|source| Subscription { source, ..rest })
+}
+
+fn concurrency(section: &Section<'_>, dispatch: Dispatch) -> u32 {
+    let written = section.count("concurrency");
+    match (dispatch, written) {
+        (Dispatch::Concurrent, written) => written.unwrap_or(DEFAULT_CONCURRENCY),
+        (Dispatch::Sequential, None | Some(1)) => 1,
+        (Dispatch::Sequential, Some(written)) => {
+            let message = format!(
+                "concurrency = {written} and dispatch = \"sequential\" exclude each other: sequential handles one message after another"
+            );
+            section.error("concurrency", At::Value, Note::new(Code::Contradiction, message));
+            1
+        }
+    }
+}
+
+fn policy(section: &Section<'_>) -> Policy {
+    let retry = section.below("retry");
+    let jitter = match retry.text_word("jitter") {
+        Some("none") => Jitter::None,
+        _ => Jitter::Full,
+    };
+    let on_fault = match section.text_word("on_fault") {
+        Some("reject") => OnFault::Reject,
+        _ => OnFault::Defer,
+    };
+    let (base, max) = (retry.duration("backoff"), retry.duration("max_backoff"));
+    Policy {
+        budget: Budget::from_configured(section.integer("max_deliveries")),
+        backoff: Backoff { base: base.unwrap_or_default(), max: max.unwrap_or_default(), jitter },
+        window: retry.duration("window"),
+        on_fault,
+        guard: true,
+    }
+}
+
+fn deduplicate(section: &Section<'_>) -> Option<Deduplicate> {
+    section.is_present().then(|| Deduplicate {
+        key: section.deduplication_key("key").unwrap_or(DeduplicationKey::Id),
+        ttl: section.duration("ttl").unwrap_or_default(),
+    })
+}
+
+fn provision(
+    section: &Section<'_>,
+    source: Option<&Place>,
+    provisioning: Provisioning,
+) -> Provision {
+    section.word("provision").unwrap_or(match source {
+        Some(Place::Sqs(_)) => provisioning.sqs,
+        Some(Place::Embedded { .. }) | None => provisioning.embedded,
+    })
+}
+
+fn native(section: &Section<'_>, source: Option<&Place>) -> Option<Native> {
+    if !section.is_present() {
+        return None;
+    }
+    let dead_letter = native_dead_letter(&section.below("dead_letter"), source);
+    if !section.has("max_receive_count") {
+        let message = "`max_receive_count` is missing: a native policy moves a message after so many deliveries";
+        section.error("max_receive_count", At::Key, Note::new(Code::Missing, message));
+    }
+    let max_receive_count = section.count("max_receive_count")?;
+    Some(Native { max_receive_count, dead_letter })
+}
+
+fn native_dead_letter(section: &Section<'_>, source: Option<&Place>) -> Option<Place> {
+    match source? {
+        Place::Embedded { .. } => {
+            section.read("queue", place::embedded_queue).map(|queue| Place::Embedded { queue })
+        }
+        Place::Sqs(_) => section
+            .read("queue", place::sqs_queue)
+            .map(|queue| Place::Sqs(SqsPlace { queue, topic: None, envelope: Envelope::Raw })),
+    }
+}

@@ -1,0 +1,296 @@
+//! What a configuration says, once it is sound.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pumphouse_contract::Policy;
+use pumphouse_contract::ports::Ordering;
+
+use crate::place::Place;
+use crate::words::{Dispatch, LogFormat, LogLevel, Provision, Semantics, Store};
+
+/// The longest secret that is read from a file, in bytes.
+const LONGEST_SECRET_BYTES: u64 = 64 * 1024;
+
+/// A whole configuration. Two are equal when they mean the same, so that a reload can tell what changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// `[host]`.
+    pub host: Host,
+    /// `[embedded]`.
+    pub embedded: Embedded,
+    /// `[sqs]`; none where the section is absent and nothing is on SQS.
+    pub sqs: Option<Sqs>,
+    /// The tenants by name.
+    pub tenants: BTreeMap<String, Tenant>,
+    /// The handlers by full name, `tenant/handler`.
+    pub handlers: BTreeMap<String, HandlerConfig>,
+    /// The subscriptions in the order of their names.
+    pub subscriptions: Vec<Subscription>,
+}
+
+/// `[host]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host {
+    /// `state`, with the configuration's directory before it where it was relative.
+    pub state: PathBuf,
+    /// `admin.listen`; none for `off`.
+    pub admin_listen: Option<SocketAddr>,
+    /// `grace`.
+    pub grace: Duration,
+    /// `log`.
+    pub log: Log,
+    /// `pool_slots`.
+    pub pool_slots: u32,
+    /// `guest_threads`; none for one for each core.
+    pub guest_threads: Option<u32>,
+}
+
+/// `host.log`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Log {
+    /// `format`.
+    pub format: LogFormat,
+    /// `level`.
+    pub level: LogLevel,
+}
+
+/// `[embedded]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Embedded {
+    /// `store`.
+    pub store: Store,
+    /// `provision`.
+    pub provision: Provision,
+}
+
+/// `[sqs]`. What is absent is left to the SDK: environment, profile, instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sqs {
+    /// `region`.
+    pub region: Option<String>,
+    /// `endpoint`, without a slash at its end.
+    pub endpoint: Option<String>,
+    /// `provision`.
+    pub provision: Provision,
+    /// `access_key_id`, `secret_access_key` and `session_token`; none for the default credential chain.
+    pub credentials: Option<Credentials>,
+}
+
+/// An access key by reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// `access_key_id`.
+    pub access_key_id: Secret,
+    /// `secret_access_key`.
+    pub secret_access_key: Secret,
+    /// `session_token`.
+    pub session_token: Option<Secret>,
+}
+
+/// Where a secret is to be had.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Secret {
+    /// In this environment variable.
+    Env(String),
+    /// In this file, whose last line break is no part of it.
+    File(PathBuf),
+}
+
+/// A secret is not where the configuration says.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// The environment variable is not set, or is no text.
+    #[error("environment variable {0} holds no secret: set it")]
+    Env(String),
+    /// The file can't be read.
+    #[error("secret file {path} can't be read")]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is too long for a secret, empty, or no text.
+    #[error("secret file {0} must hold a text of 1 byte to 64 KiB")]
+    Content(PathBuf),
+}
+
+impl Secret {
+    /// The secret itself. Reads a file: not for the async runtime. Never logged by this crate.
+    ///
+    /// # Errors
+    /// The variable or the file is not there, or holds no text.
+    pub fn resolve(&self) -> Result<String, SecretError> {
+        match self {
+            Self::Env(name) => std::env::var(name)
+                .ok()
+                .filter(|value| !value.is_empty())
+                .ok_or_else(|| SecretError::Env(name.clone())),
+            Self::File(path) => read_secret(path),
+        }
+    }
+}
+
+fn read_secret(path: &Path) -> Result<String, SecretError> {
+    let failed = |source| SecretError::File { path: path.to_owned(), source };
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.take(LONGEST_SECRET_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    let whole = bytes.len() as u64 <= LONGEST_SECRET_BYTES;
+    let text = String::from_utf8(bytes).ok().filter(|_| whole);
+    let text = text.map(|text| text.trim_end_matches(['\r', '\n']).to_owned());
+    text.filter(|text| !text.is_empty()).ok_or_else(|| SecretError::Content(path.to_owned()))
+}
+
+/// `[tenants.<tenant>]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tenant {
+    /// Its name.
+    pub name: String,
+    /// `limits`: what holds for each call, and `concurrency` for all handlers of the tenant together.
+    pub limits: Limits,
+}
+
+/// `limits` of a tenant or a handler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// `memory` of one call, in bytes.
+    pub memory_bytes: u64,
+    /// `deadline` of one call.
+    pub deadline: Duration,
+    /// `concurrency`: calls at once; none for no limit of its own. A handler does not take over its tenant's.
+    pub concurrency: Option<u32>,
+    /// `log` of one call, in bytes.
+    pub log_bytes: u64,
+    /// `log_lines` of one call.
+    pub log_lines: u32,
+    /// `result` of one call, in bytes.
+    pub result_bytes: u64,
+    /// `table`: elements of each table.
+    pub table_elements: u32,
+}
+
+/// `[tenants.<tenant>.handlers.<handler>]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandlerConfig {
+    /// `tenant/handler`.
+    pub name: String,
+    /// The tenant.
+    pub tenant: String,
+    /// `component`, with the configuration's directory before it where it was relative.
+    pub component: PathBuf,
+    /// `limits`, the tenant's where they are absent.
+    pub limits: Limits,
+    /// `grants`.
+    pub grants: Grants,
+}
+
+/// `grants` of a handler: what it gets beyond its message. Nothing by default.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Grants {
+    /// `logging`.
+    pub logging: bool,
+    /// `config`, by name. An empty one grants nothing.
+    pub config: BTreeMap<String, Setting>,
+}
+
+/// One setting of a handler's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Setting {
+    /// As it stands in the file.
+    Text(String),
+    /// By reference.
+    Secret(Secret),
+}
+
+impl Setting {
+    /// The text that the handler reads. May read a file: not for the async runtime.
+    ///
+    /// # Errors
+    /// It is a reference to what is not there.
+    pub fn resolve(&self) -> Result<String, SecretError> {
+        match self {
+            Self::Text(text) => Ok(text.clone()),
+            Self::Secret(secret) => secret.resolve(),
+        }
+    }
+}
+
+/// `[subscriptions.<subscription>]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subscription {
+    /// Its name.
+    pub name: String,
+    /// The tenant of its handler.
+    pub tenant: String,
+    /// `source`.
+    pub source: Place,
+    /// `handler`: `tenant/handler`.
+    pub handler: String,
+    /// `dispatch`.
+    pub dispatch: Dispatch,
+    /// `concurrency`; 1 where `dispatch` is sequential.
+    pub concurrency: u32,
+    /// `max_deliveries`, `retry` and `on_fault`.
+    pub policy: Policy,
+    /// `dead_letter`.
+    pub dead_letter: Option<Place>,
+    /// `invalid_message`.
+    pub invalid_message: Option<Place>,
+    /// `deduplicate`.
+    pub deduplicate: Option<Deduplicate>,
+    /// `rejected`.
+    pub rejected: bool,
+    /// Whether rejected copies in the source are honoured (C-7): `rejected`, or the source is a rejection
+    /// destination of this configuration.
+    pub reads_copies: bool,
+    /// `provision`, the source's transport's where it is absent.
+    pub provision: Provision,
+    /// `native`.
+    pub native: Option<Native>,
+    /// `semantics`, where it is declared.
+    pub semantics: Option<Semantics>,
+    /// `ordering`, where it is declared.
+    pub ordering: Option<Ordering>,
+}
+
+/// `deduplicate` (S-5).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deduplicate {
+    /// `key`.
+    pub key: DeduplicationKey,
+    /// `ttl`.
+    pub ttl: Duration,
+}
+
+/// What makes two messages one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeduplicationKey {
+    /// The broker's message id.
+    Id,
+    /// This header; a message without it goes by its id.
+    Header(String),
+}
+
+impl fmt::Display for DeduplicationKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id => f.write_str("id"),
+            Self::Header(name) => write!(f, "header:{name}"),
+        }
+    }
+}
+
+/// `native`: the broker's own dead-letter policy (C-15).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Native {
+    /// `max_receive_count`: the most deliveries, the first included.
+    pub max_receive_count: u32,
+    /// `dead_letter`.
+    pub dead_letter: Option<Place>,
+}
