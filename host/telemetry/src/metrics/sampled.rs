@@ -1,0 +1,146 @@
+//! What is looked at rather than counted, replaced as a whole.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::metrics::MetricType;
+use pumphouse_contract::Destination;
+use pumphouse_contract::ports::{Condition, Depth, HandlerStatus, SubscriptionStatus};
+
+use crate::names::{self, Name, labels};
+
+type Label = (&'static str, String);
+
+/// The series of one gauge.
+type Series = Vec<(Vec<Label>, f64)>;
+
+/// The latest look at the host.
+#[derive(Debug, Default)]
+pub(crate) struct Sampled(Mutex<Look>);
+
+#[derive(Debug, Default)]
+struct Look {
+    subscriptions: Vec<SubscriptionStatus>,
+    handlers: Vec<HandlerStatus>,
+    configuration_rejected: bool,
+    depths: BTreeMap<(String, &'static str), Depth>,
+}
+
+impl Sampled {
+    pub(crate) fn refresh(
+        &self,
+        subscriptions: &[SubscriptionStatus],
+        handlers: &[HandlerStatus],
+        configuration_rejected: bool,
+    ) {
+        let mut look = self.lock();
+        look.subscriptions = subscriptions.to_vec();
+        look.handlers = handlers.to_vec();
+        look.configuration_rejected = configuration_rejected;
+        look.depths.retain(|(name, _), _| subscriptions.iter().any(|s| s.name == *name));
+    }
+
+    pub(crate) fn depth(&self, subscription: &str, destination: Destination, depth: Depth) {
+        let key = (subscription.to_owned(), destination.label());
+        self.lock().depths.insert(key, depth);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Look> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Look {
+    fn of_subscriptions(&self, value: impl Fn(&SubscriptionStatus) -> f64) -> Series {
+        let labels = |s: &SubscriptionStatus| vec![(labels::SUBSCRIPTION, s.name.clone())];
+        self.subscriptions.iter().map(|s| (labels(s), value(s))).collect()
+    }
+
+    fn of_handlers(&self, value: impl Fn(&HandlerStatus) -> f64) -> Series {
+        let labels = |h: &HandlerStatus| vec![(labels::HANDLER, h.name.clone())];
+        self.handlers.iter().map(|h| (labels(h), value(h))).collect()
+    }
+
+    fn of_destinations(&self, value: impl Fn(&Depth) -> Option<f64>) -> Series {
+        let labels = |subscription: &String, destination: &str| {
+            vec![
+                (labels::SUBSCRIPTION, subscription.clone()),
+                (labels::DESTINATION, destination.to_owned()),
+            ]
+        };
+        self.depths
+            .iter()
+            .filter_map(|((name, to), depth)| Some((labels(name, to), value(depth)?)))
+            .collect()
+    }
+
+    fn gauges(&self) -> [(Name, Series); 7] {
+        let age = |s: &SubscriptionStatus| s.oldest_in_progress.unwrap_or_default().as_secs_f64();
+        [
+            (names::INFLIGHT, self.of_subscriptions(|s| number(s.in_flight as u64))),
+            (names::OLDEST_IN_PROGRESS, self.of_subscriptions(age)),
+            (names::READY, self.of_subscriptions(|s| flag(s.condition == Condition::Running))),
+            (names::DEAD_LETTER_DEPTH, self.of_destinations(|d| d.messages.map(number))),
+            (
+                names::DEAD_LETTER_OLDEST_AGE,
+                self.of_destinations(|d| d.oldest_age.map(|age| age.as_secs_f64())),
+            ),
+            (names::HANDLER_UPDATE_REJECTED, self.of_handlers(|h| flag(h.problem.is_some()))),
+            (names::CONFIG_REJECTED, vec![(Vec::new(), flag(self.configuration_rejected))]),
+        ]
+    }
+
+    fn versions(&self) -> impl Iterator<Item = [(&'static str, &str); 2]> {
+        self.handlers
+            .iter()
+            .map(|h| [(labels::HANDLER, h.name.as_str()), (labels::VERSION, h.digest.as_str())])
+    }
+}
+
+impl Collector for Sampled {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let look = self.lock();
+        for (name, series) in look.gauges() {
+            encode_gauge(&mut encoder, name, &series)?;
+        }
+        let Name { help, .. } = names::HANDLER_VERSION;
+        let base = names::HANDLER_VERSION.base();
+        let mut versions =
+            encoder.encode_descriptor(base, &sentence(help), None, MetricType::Info)?;
+        for version in look.versions() {
+            versions.encode_info(&version)?;
+        }
+        Ok(())
+    }
+}
+
+fn encode_gauge(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: Name,
+    series: &Series,
+) -> Result<(), std::fmt::Error> {
+    let unit = name.unit();
+    let help = sentence(name.help);
+    let mut gauge =
+        encoder.encode_descriptor(name.base(), &help, unit.as_ref(), MetricType::Gauge)?;
+    for (labels, value) in series {
+        gauge.encode_family(labels)?.encode_gauge(value)?;
+    }
+    Ok(())
+}
+
+/// The registry ends its own help texts so.
+fn sentence(help: &str) -> String {
+    format!("{help}.")
+}
+
+fn flag(is: bool) -> f64 {
+    f64::from(u8::from(is))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "what is shown is a floating-point number")]
+fn number(value: u64) -> f64 {
+    value as f64
+}
