@@ -1,19 +1,15 @@
 //! What is shown of a running host, read as a scraper reads it.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up should say so at once")]
-
-mod scrape;
-
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::scrape::{ORDERS, Scrape, everything};
 use pumphouse_contract::decide::Why;
 use pumphouse_contract::ports::{
     Condition, Depth, Event, Failure, HandlerStatus, Observer, SubscriptionStatus,
 };
 use pumphouse_contract::{Count, Decision, Destination, FaultKind, Reason, Usage};
 use pumphouse_telemetry::{Metrics, Subscription, names};
-use scrape::{ORDERS, Scrape, everything};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -55,7 +55,6 @@ impl Scrape {
     }
 
     /// The labels of a name; none where it has no sample.
-    #[allow(dead_code, reason = "not every test reads labels")]
     pub(crate) fn labels(&self, name: &str) -> Option<Vec<String>> {
         let mut samples = self.0.iter().filter(|s| s.name == name).peekable();
         samples.peek()?;
