@@ -33,6 +33,7 @@ pub use client::Sqs;
 pub use error::{ProvisionError, SqsError};
 pub use name::queue_name;
 pub use settings::{SqsSettings, StaticCredentials, Timeouts};
+pub use source::CAPABILITIES;
 pub use spec::{Envelope, NativeRedrive, Provision, QueueFacts, SinkSpec, SourceSpec};
 
 /// The attribute that holds a rejected copy's metadata as JSON.

@@ -130,23 +130,28 @@ impl Source for SqsSource {
     }
 }
 
+/// What a standard queue can do. A FIFO queue also keeps order among the messages of one group, and one receive
+/// may bring several of them.
+pub const CAPABILITIES: Capabilities = Capabilities {
+    system: "aws_sqs",
+    receive_batch: BATCH,
+    settle_batch: BATCH,
+    settle_linger: LINGER,
+    longest_wait: LONGEST_WAIT,
+    longest_delay: LONGEST_LEASE,
+    delay_counts_from_receive: true,
+    longest_lease: LONGEST_LEASE,
+    lease_setting: LeaseSetting::OnReceive,
+    undispatched_release_counts: true,
+    counter: Counter::Approximate,
+    count_advances: true,
+    ordering: Ordering::None,
+    batch_may_hold_followers: false,
+};
+
 fn capabilities(fifo: bool) -> Capabilities {
-    Capabilities {
-        system: "aws_sqs",
-        receive_batch: BATCH,
-        settle_batch: BATCH,
-        settle_linger: LINGER,
-        longest_wait: LONGEST_WAIT,
-        longest_delay: LONGEST_LEASE,
-        delay_counts_from_receive: true,
-        longest_lease: LONGEST_LEASE,
-        lease_setting: LeaseSetting::OnReceive,
-        undispatched_release_counts: true,
-        counter: Counter::Approximate,
-        count_advances: true,
-        ordering: if fifo { Ordering::Key } else { Ordering::None },
-        batch_may_hold_followers: fifo,
-    }
+    let ordering = if fifo { Ordering::Key } else { Ordering::None };
+    Capabilities { ordering, batch_may_hold_followers: fifo, ..CAPABILITIES }
 }
 
 /// Seconds as SQS takes them, rounded up.
