@@ -1,1 +1,44 @@
 //! Handlers as sandboxed WebAssembly components.
+//!
+//! A [`Sandbox`] loads components and implements the contract's ports over them: [`LoadedHandler`] is a
+//! [`Handler`](pumphouse_contract::ports::Handler), [`LoadedVersion`] a
+//! [`Version`](pumphouse_contract::ports::Version), the sandbox itself
+//! [`Handlers`](pumphouse_contract::ports::Handlers).
+//!
+//! Every call gets a fresh instance, limited in time, memory and output, with nothing granted but what its
+//! [`Grants`] say. Whatever a guest does, the call ends within its deadline, with an answer or with a fault that
+//! says what happened. Guests run on threads of their own.
+//!
+//! A message's way leads through `version` (to the guests' threads), `call` (a place, an instance, the answer)
+//! and, where there is no answer, `faults`. A file's way leads through `watch`, `handler` and `deploy`.
+
+mod bindings;
+mod cache;
+mod call;
+mod compiler;
+mod deploy;
+mod digest;
+mod engine;
+mod errors;
+mod faults;
+mod file;
+mod fit;
+mod guest;
+mod handler;
+mod journal;
+mod limits;
+mod machine;
+mod meter;
+mod sandbox;
+mod settings;
+mod text;
+mod ticker;
+mod version;
+mod watch;
+
+pub use errors::{DeployError, SandboxError};
+pub use fit::{Misfit, Misfits, SPOKEN};
+pub use handler::LoadedHandler;
+pub use sandbox::Sandbox;
+pub use settings::{Grants, HandlerSpec, Limits, SandboxSettings};
+pub use version::LoadedVersion;

@@ -1,0 +1,297 @@
+//! Whether a component fits this host: found out when it is deployed, by name, not at its first message (FR-28).
+
+use std::fmt;
+
+use wasmtime::Engine;
+use wasmtime::component::Component;
+use wasmtime::component::types::ComponentItem;
+
+use crate::settings::{Grants, Limits};
+
+/// The version of the package `pumphouse:handler` that this host speaks.
+pub const SPOKEN: &str = "1.0.0";
+
+const EXPORT: &str = "pumphouse:handler/incoming-handler";
+const LOGGING: Interface<'_> = Interface { name: "wasi:logging/logging", version: "0.1.0-draft" };
+const CONFIG: Interface<'_> = Interface { name: "wasi:config/store", version: "0.2.0-rc.1" };
+
+/// The packages that compiled guests import whatever they do. They are there and give nothing.
+const SEALED: [&str; 6] =
+    ["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random", "wasi:sockets"];
+const SEALED_VERSION: &str = "0.2.0";
+
+const PAGE: u64 = 64 * 1024;
+const MOST_NAMED: usize = 8;
+
+/// Why a valid component is no handler that this host can run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Misfit {
+    /// It imports what a grant would give.
+    #[error("it imports {import}, which is not granted; grant it with `{grant}`")]
+    NotGranted {
+        /// The interface.
+        import: String,
+        /// The line of the configuration that grants it.
+        grant: &'static str,
+    },
+    /// It imports what this host has not.
+    #[error("it imports {import}, which this host does not offer")]
+    UnknownImport {
+        /// The interface or function.
+        import: String,
+    },
+    /// It speaks another version than this host.
+    #[error("it was built for {found}, and this host speaks {spoken}")]
+    OtherVersion {
+        /// What the component has.
+        found: String,
+        /// What the host has.
+        spoken: String,
+    },
+    /// It does not export a handler.
+    #[error("it does not export {expected}; it exports {}", list(found))]
+    MissingExport {
+        /// The interface.
+        expected: String,
+        /// What it exports instead.
+        found: Vec<String>,
+    },
+    /// An interface has the right name and another shape.
+    #[error("an interface has another shape than this host's: {text}")]
+    Shape {
+        /// What the engine said.
+        text: String,
+    },
+    /// It needs more at its start than its limit.
+    #[error("it needs {needed} {unit} at its start, more than the {limit} of `{key}`")]
+    Needs {
+        /// How much.
+        needed: u64,
+        /// Of what.
+        unit: &'static str,
+        /// The limit.
+        limit: u64,
+        /// The limit's key.
+        key: &'static str,
+    },
+}
+
+/// Several misfits as one text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misfits(pub Vec<Misfit>);
+
+impl fmt::Display for Misfits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, misfit) in self.0.iter().enumerate() {
+            write!(f, "{}{misfit}", if at == 0 { "" } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
+/// Compares what a component wants and gives with what this host gives and wants.
+///
+/// # Errors
+/// Every misfit at once.
+pub(crate) fn check(
+    engine: &Engine,
+    component: &Component,
+    limits: &Limits,
+    grants: &Grants,
+) -> Result<(), Misfits> {
+    let ty = component.component_type();
+    let exports: Vec<String> = ty.exports(engine).map(|(name, _)| name.to_owned()).collect();
+    let mut misfits: Vec<Misfit> = misfit_of_exports(&exports).into_iter().collect();
+    let imports = ty.imports(engine).filter(|(_, item)| needs_something(engine, &item.ty));
+    misfits.extend(imports.filter_map(|(name, _)| misfit_of_import(name, grants)));
+    misfits.extend(misfits_of_size(component, limits));
+    if misfits.is_empty() { Ok(()) } else { Err(Misfits(misfits)) }
+}
+
+/// The interfaces among a component's imports that give a network where there is one.
+pub(crate) fn wants_network(engine: &Engine, component: &Component) -> bool {
+    component.component_type().imports(engine).any(|(name, _)| name.starts_with("wasi:sockets/"))
+}
+
+fn misfit_of_exports(exports: &[String]) -> Option<Misfit> {
+    let expected = Interface { name: EXPORT, version: SPOKEN };
+    match exports.iter().map(|name| Interface::parse(name)).find(|found| found.name == EXPORT) {
+        Some(found) if found.fits(expected) => None,
+        Some(found) => Some(found.other_version(expected)),
+        None => Some(Misfit::MissingExport {
+            expected: expected.to_string(),
+            found: exports.iter().take(MOST_NAMED).map(|name| plain(name)).collect(),
+        }),
+    }
+}
+
+fn misfit_of_import(name: &str, grants: &Grants) -> Option<Misfit> {
+    let import = Interface::parse(name);
+    if import.package() == "pumphouse:handler" {
+        let spoken = Interface { name: import.name, version: SPOKEN };
+        return Some(if import.fits(spoken) {
+            import.unknown()
+        } else {
+            import.other_version(spoken)
+        });
+    }
+    if SEALED.contains(&import.package()) {
+        let spoken = Interface { name: import.name, version: SEALED_VERSION };
+        return (!import.fits(spoken)).then(|| import.other_version(spoken));
+    }
+    let (spoken, granted, grant) = match import.name {
+        name if name == LOGGING.name => (LOGGING, grants.logging, "grants.logging = true"),
+        name if name == CONFIG.name => {
+            (CONFIG, grants.config.is_some(), "grants.config = { name = \"value\" }")
+        }
+        _ => return Some(import.unknown()),
+    };
+    if !import.fits(spoken) {
+        return Some(import.other_version(spoken));
+    }
+    (!granted).then(|| Misfit::NotGranted { import: import.to_string(), grant })
+}
+
+/// Whether an import asks for more than the names of types.
+fn needs_something(engine: &Engine, item: &ComponentItem) -> bool {
+    match item {
+        ComponentItem::ComponentInstance(instance) => {
+            instance.exports(engine).any(|(_, item)| needs_something(engine, &item.ty))
+        }
+        ComponentItem::Type(_) => false,
+        _ => true,
+    }
+}
+
+fn misfits_of_size(component: &Component, limits: &Limits) -> Vec<Misfit> {
+    let Some(needs) = component.resources_required() else { return Vec::new() };
+    let memory = needs.max_initial_memory_size.unwrap_or(0).saturating_mul(PAGE);
+    let elements = needs.max_initial_table_size.unwrap_or(0);
+    let sizes = [
+        (memory, "bytes of memory", limits.memory, "limits.memory"),
+        (elements, "table elements", limits.table_elements, "limits.table_elements"),
+    ];
+    let over = sizes.into_iter().filter(|(needed, _, limit, _)| needed > limit);
+    over.map(|(needed, unit, limit, key)| Misfit::Needs { needed, unit, limit, key }).collect()
+}
+
+/// An interface's name and version: `namespace:package/interface@version`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Interface<'a> {
+    name: &'a str,
+    version: &'a str,
+}
+
+impl<'a> Interface<'a> {
+    fn parse(text: &'a str) -> Self {
+        let (name, version) = text.split_once('@').unwrap_or((text, ""));
+        Self { name, version }
+    }
+
+    fn package(&self) -> &'a str {
+        self.name.split_once('/').map_or(self.name, |(package, _)| package)
+    }
+
+    /// Whether the engine links the one with the other: the same major version, or the same minor one of a
+    /// package before 1.0. A pre-release fits itself alone.
+    fn fits(&self, other: Interface<'_>) -> bool {
+        self.version == other.version
+            || track(self.version).is_some_and(|own| Some(own) == track(other.version))
+    }
+
+    fn other_version(&self, spoken: Interface<'_>) -> Misfit {
+        Misfit::OtherVersion { found: self.to_string(), spoken: spoken.to_string() }
+    }
+
+    fn unknown(&self) -> Misfit {
+        Misfit::UnknownImport { import: self.to_string() }
+    }
+}
+
+impl fmt::Display for Interface<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&plain(self.name))?;
+        if self.version.is_empty() { Ok(()) } else { write!(f, "@{}", plain(self.version)) }
+    }
+}
+
+fn track(version: &str) -> Option<(u64, u64)> {
+    if version.contains(['-', '+']) {
+        return None;
+    }
+    let mut parts = version.split('.').map(str::parse);
+    match (parts.next()?.ok()?, parts.next()?.ok()?) {
+        (0, minor) => Some((0, minor)),
+        (major, _) => Some((major, 0)),
+    }
+}
+
+/// A name that a component gave, fit for an error message.
+fn plain(name: &str) -> String {
+    crate::text::escaped(name, 200)
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fr_28_a_compatible_minor_version_fits_and_another_major_does_not() {
+        let spoken = Interface::parse("pumphouse:handler/incoming-handler@1.0.0");
+        for (version, fits) in [
+            ("1.0.0", true),
+            ("1.0.7", true),
+            ("1.9.0", true),
+            ("2.0.0", false),
+            ("0.9.0", false),
+            ("1.0.0-rc.1", false),
+            ("", false),
+            ("one", false),
+        ] {
+            assert_eq!(Interface { name: EXPORT, version }.fits(spoken), fits, "{version}");
+        }
+    }
+
+    #[test]
+    fn before_1_0_the_minor_version_counts_and_a_draft_fits_itself_alone() {
+        let io = |version| Interface { name: "wasi:io/poll", version };
+        assert!(io("0.2.6").fits(io("0.2.0")));
+        assert!(!io("0.3.0").fits(io("0.2.0")));
+        let draft = |version| Interface { name: "wasi:logging/logging", version };
+        assert!(draft("0.1.0-draft").fits(draft("0.1.0-draft")));
+        assert!(!draft("0.1.0").fits(draft("0.1.0-draft")));
+    }
+
+    #[test]
+    fn fr_28_an_import_is_refused_by_name_and_with_the_grant() {
+        let none = Grants::default();
+        let text = |name| misfit_of_import(name, &none).map(|misfit| misfit.to_string());
+        assert_eq!(
+            text("wasi:logging/logging@0.1.0-draft").unwrap(),
+            "it imports wasi:logging/logging@0.1.0-draft, which is not granted; \
+             grant it with `grants.logging = true`"
+        );
+        assert!(text("wasi:http/outgoing-handler@0.2.4").unwrap().contains("does not offer"));
+        assert!(text("pumphouse:handler/other@1.2.0").unwrap().contains("does not offer"));
+        assert!(text("pumphouse:handler/other@2.0.0").unwrap().contains("speaks"));
+        assert!(text("wasi:clocks/wall-clock@0.3.0").unwrap().contains("speaks"));
+        assert_eq!(text("wasi:clocks/wall-clock@0.2.9"), None);
+        let granted = Grants { logging: true, config: None };
+        assert_eq!(misfit_of_import("wasi:logging/logging@0.1.0-draft", &granted), None);
+    }
+
+    #[test]
+    fn fr_28_a_missing_export_names_what_is_there() {
+        let misfit = misfit_of_exports(&["wasi:cli/run@0.2.0".to_owned()]).unwrap();
+        assert_eq!(
+            misfit.to_string(),
+            "it does not export pumphouse:handler/incoming-handler@1.0.0; \
+             it exports wasi:cli/run@0.2.0"
+        );
+        assert!(misfit_of_exports(&[]).unwrap().to_string().ends_with("it exports nothing"));
+    }
+}

@@ -1,0 +1,248 @@
+//! What a guest says in one call: the lines that it logs, and what it prints.
+//!
+//! Both are bounded. Logged lines go to the operator's log, where that is granted, until the call's budget is
+//! spent; then the call ends. What is printed needs no grant, so it ends no call: it is kept for the fault alone,
+//! and shown at debug level where logging is granted, as far as the budget goes.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pumphouse_contract::Message;
+
+use crate::settings::Limits;
+use crate::text::escaped;
+
+const TAIL_LINES: usize = 20;
+const TAIL_BYTES: usize = 4 * 1024;
+const LONGEST_LINE: usize = 4 * 1024;
+const LONGEST_TAIL_LINE: usize = 1024;
+
+/// The budget for log output is spent.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("the budget for log output is spent")]
+pub(crate) struct BudgetSpent;
+
+/// How much a line matters; as in the WIT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    Trace,
+    Debug,
+    Info,
+    Warn,
+    Error,
+    Critical,
+}
+
+/// Where a guest prints to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Out,
+    Err,
+}
+
+/// Whose lines these are.
+#[derive(Debug, Clone)]
+pub(crate) struct Speaker {
+    pub(crate) handler: Arc<str>,
+    pub(crate) version: Arc<str>,
+    pub(crate) message: Arc<Message>,
+}
+
+/// The lines of one call.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    speaker: Speaker,
+    logging: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    bytes_left: u64,
+    lines_left: u64,
+    tail: VecDeque<String>,
+    tail_bytes: usize,
+    unfinished: [Vec<u8>; 2],
+}
+
+impl Journal {
+    pub(crate) fn new(speaker: Speaker, logging: bool, limits: &Limits) -> Self {
+        let state = State {
+            bytes_left: limits.log_bytes,
+            lines_left: limits.log_lines,
+            tail: VecDeque::new(),
+            tail_bytes: 0,
+            unfinished: [Vec::new(), Vec::new()],
+        };
+        Self { speaker, logging, state: Mutex::new(state) }
+    }
+
+    /// Adds a line to the operator's log.
+    pub(crate) fn log(&self, level: Level, context: &str, text: &str) -> Result<(), BudgetSpent> {
+        let mut state = self.state();
+        if !state.spend(context.len() + text.len()) {
+            return Err(BudgetSpent);
+        }
+        let (context, text) = (escaped(context, LONGEST_TAIL_LINE), escaped(text, LONGEST_LINE));
+        state.remember(&if context.is_empty() {
+            format!("{level:?}: {text}")
+        } else {
+            format!("{level:?} {context}: {text}")
+        });
+        drop(state);
+        self.emit(level, &context, &text);
+        Ok(())
+    }
+
+    /// Takes what was printed.
+    pub(crate) fn print(&self, stream: Stream, bytes: &[u8]) {
+        let mut state = self.state();
+        let mut rest = bytes;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let (line, after) = rest.split_at(end);
+            state.add(stream, line);
+            self.finish(&mut state, stream);
+            rest = after.get(1..).unwrap_or_default();
+        }
+        state.add(stream, rest);
+    }
+
+    /// The last lines, oldest first, those that were not ended included.
+    pub(crate) fn tail(&self) -> Vec<String> {
+        let mut state = self.state();
+        for stream in [Stream::Out, Stream::Err] {
+            self.finish(&mut state, stream);
+        }
+        state.tail.iter().cloned().collect()
+    }
+
+    fn finish(&self, state: &mut State, stream: Stream) {
+        let line = std::mem::take(state.line(stream));
+        if line.is_empty() {
+            return;
+        }
+        let text = escaped(&String::from_utf8_lossy(&line), LONGEST_TAIL_LINE);
+        state.remember(&text);
+        if self.logging && state.spend(line.len()) {
+            let context = if stream == Stream::Out { "stdout" } else { "stderr" };
+            self.emit(Level::Debug, context, &text);
+        }
+    }
+
+    fn emit(&self, level: Level, context: &str, text: &str) {
+        let Speaker { handler, version, message } = &self.speaker;
+        let (handler, version) = (&**handler, &**version);
+        let message_id = escaped(&message.id, LONGEST_TAIL_LINE);
+        macro_rules! line {
+            ($as:ident, $level:literal) => {
+                tracing::event!(
+                    target: "pumphouse::guest",
+                    tracing::Level::$as,
+                    handler, version, message_id, level = $level, context, text,
+                    "guest log"
+                )
+            };
+        }
+        match level {
+            Level::Trace => line!(TRACE, "trace"),
+            Level::Debug => line!(DEBUG, "debug"),
+            Level::Info => line!(INFO, "info"),
+            Level::Warn => line!(WARN, "warn"),
+            Level::Error => line!(ERROR, "error"),
+            Level::Critical => line!(ERROR, "critical"),
+        }
+    }
+
+    /// A guest that panicked inside a host call does not take the journal with it.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn spend(&mut self, bytes: usize) -> bool {
+        match (self.bytes_left.checked_sub(bytes as u64), self.lines_left.checked_sub(1)) {
+            (Some(bytes), Some(lines)) => {
+                (self.bytes_left, self.lines_left) = (bytes, lines);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn line(&mut self, stream: Stream) -> &mut Vec<u8> {
+        let [out, err] = &mut self.unfinished;
+        if stream == Stream::Out { out } else { err }
+    }
+
+    /// Adds to the line that is not ended yet, as far as it will be shown.
+    fn add(&mut self, stream: Stream, bytes: &[u8]) {
+        let line = self.line(stream);
+        let room = (LONGEST_TAIL_LINE + 1).saturating_sub(line.len());
+        line.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+    }
+
+    fn remember(&mut self, line: &str) {
+        let line = pumphouse_contract::copy::shorten(line, LONGEST_TAIL_LINE);
+        self.tail_bytes += line.len();
+        self.tail.push_back(line);
+        while self.tail.len() > TAIL_LINES || self.tail_bytes > TAIL_BYTES {
+            let Some(oldest) = self.tail.pop_front() else { break };
+            self.tail_bytes -= oldest.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn journal(limits: &Limits) -> Journal {
+        let speaker = Speaker {
+            handler: "acme/orders".into(),
+            version: "abc".into(),
+            message: Arc::new(Message::default()),
+        };
+        Journal::new(speaker, true, limits)
+    }
+
+    #[test]
+    fn the_tail_is_the_last_lines_and_bounded() {
+        let journal = journal(&Limits::default());
+        for n in 0..100 {
+            journal.print(Stream::Err, format!("line {n}\n").as_bytes());
+        }
+        journal.print(Stream::Out, b"not ended");
+        let tail = journal.tail();
+        assert_eq!(tail.len(), TAIL_LINES);
+        assert_eq!(tail.last().unwrap(), "not ended");
+        assert_eq!(tail[TAIL_LINES - 2], "line 99");
+        for _ in 0..100 {
+            journal.print(Stream::Out, &[b'x'; 10_000]);
+            journal.print(Stream::Out, b"\n");
+        }
+        let tail = journal.tail();
+        assert!(tail.iter().map(String::len).sum::<usize>() <= TAIL_BYTES, "{tail:?}");
+    }
+
+    #[test]
+    fn a_line_may_come_in_pieces_and_in_broken_text() {
+        let journal = journal(&Limits::default());
+        journal.print(Stream::Out, b"one ");
+        journal.print(Stream::Err, b"other\n");
+        journal.print(Stream::Out, b"line\xff\n\nnext");
+        assert_eq!(journal.tail(), ["other", "one line\u{fffd}", "next"]);
+    }
+
+    #[test]
+    fn logging_ends_at_either_budget_and_printing_does_not() {
+        let bytes = journal(&Limits { log_bytes: 10, ..Limits::default() });
+        assert!(bytes.log(Level::Info, "a", "123456789").is_ok());
+        assert!(bytes.log(Level::Info, "", "1").is_err());
+        bytes.print(Stream::Out, b"still here\n");
+        assert_eq!(bytes.tail(), ["Info a: 123456789", "still here"]);
+        let lines = journal(&Limits { log_lines: 2, ..Limits::default() });
+        assert!(lines.log(Level::Info, "", "").is_ok() && lines.log(Level::Warn, "", "").is_ok());
+        assert!(lines.log(Level::Info, "", "").is_err());
+    }
+}

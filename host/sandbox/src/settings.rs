@@ -1,0 +1,115 @@
+//! What a sandbox is given: by the host for all handlers, by a tenant for one.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const MIB: u64 = 1024 * 1024;
+
+/// The settings that all handlers of a host share.
+#[derive(Debug, Clone)]
+pub struct SandboxSettings {
+    /// Where compiled components are kept from one start to the next. None: they are compiled at every start.
+    /// The folder is made if it is missing; one that others can write is refused.
+    pub cache: Option<PathBuf>,
+    /// The threads that run guests. None: one for each processor.
+    pub guest_threads: Option<usize>,
+    /// The most instances that live at once, over all handlers. Calls beyond it wait.
+    pub pool_slots: usize,
+    /// The most linear memory of one instance, in bytes. No handler's [`Limits::memory`] may be above it.
+    pub max_memory: u64,
+    /// The most elements of one table. No handler's [`Limits::table_elements`] may be above it.
+    pub max_table_elements: u64,
+    /// The stack of a guest's calls, in bytes. It is one for all, since the engine knows no other.
+    pub stack: usize,
+    /// The largest file that is read as a component, in bytes.
+    pub max_component: u64,
+    /// How often watched files are looked at.
+    pub scan_interval: Duration,
+}
+
+impl Default for SandboxSettings {
+    fn default() -> Self {
+        Self {
+            cache: None,
+            guest_threads: None,
+            pool_slots: 512,
+            max_memory: 64 * MIB,
+            max_table_elements: 20_000,
+            stack: 512 * 1024,
+            max_component: 128 * MIB,
+            scan_interval: Duration::from_secs(1),
+        }
+    }
+}
+
+/// A handler to be loaded.
+#[derive(Debug, Clone)]
+pub struct HandlerSpec {
+    /// `tenant/name`.
+    pub name: String,
+    /// The component's file.
+    pub component: PathBuf,
+    /// What one call may use.
+    pub limits: Limits,
+    /// What the handler may see and do beyond its message.
+    pub grants: Grants,
+    /// Whether the file is watched, and the handler swapped when it changes.
+    pub watch: bool,
+}
+
+impl HandlerSpec {
+    /// A watched handler with the default limits and no grant.
+    pub fn new(name: impl Into<String>, component: impl Into<PathBuf>) -> Self {
+        Self {
+            name: name.into(),
+            component: component.into(),
+            limits: Limits::default(),
+            grants: Grants::default(),
+            watch: true,
+        }
+    }
+}
+
+/// What one call of a handler may use. Each limit ends in a fault of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// `limits.memory`: the linear memory of the instance, in bytes.
+    pub memory: u64,
+    /// `limits.table_elements`: the elements of one table.
+    pub table_elements: u64,
+    /// `limits.deadline`: from the call to its end, with host calls and the wait for a free instance.
+    pub deadline: Duration,
+    /// `limits.log_bytes`: the bytes that one call may log.
+    pub log_bytes: u64,
+    /// `limits.log_lines`: the lines that one call may log.
+    pub log_lines: u64,
+    /// `limits.result_bytes`: the bytes that the host copies from the guest in one step: an answer with its
+    /// description, or a line for the log.
+    pub result_bytes: u64,
+    /// `limits.concurrency`: the calls that run at once. Calls beyond it wait.
+    pub concurrency: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory: 64 * MIB,
+            table_elements: 20_000,
+            deadline: Duration::from_secs(30),
+            log_bytes: 64 * 1024,
+            log_lines: 1_000,
+            result_bytes: MIB,
+            concurrency: 32,
+        }
+    }
+}
+
+/// What a handler may see and do beyond its message. Nothing by default.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Grants {
+    /// `grants.logging`: lines in the operator's log.
+    pub logging: bool,
+    /// `grants.config`: settings, text by name.
+    pub config: Option<BTreeMap<String, String>>,
+}

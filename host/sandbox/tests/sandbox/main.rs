@@ -1,0 +1,9 @@
+//! The sandbox with real components: honest, hostile, broken, replaced while they run.
+
+mod calls;
+mod common;
+mod deploy;
+mod hostile;
+mod logs;
+mod wit;
+mod watch;
