@@ -1,1 +1,42 @@
-fn main() {}
+//! `pumphouse`: the binary. It wires what the other crates offer, and gives each way to end its exit code.
+
+mod args;
+mod commands;
+mod exit;
+mod host;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Arguments, Command};
+use crate::exit::Exit;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // What can't be printed can't be reported either.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    let done = match arguments.command {
+        Command::Run(run) => commands::run(&run),
+        Command::Check(check) => commands::check(&check),
+        Command::Invoke(invoke) => commands::invoke(&invoke),
+        Command::Publish(publish) => commands::publish(&publish),
+        Command::Peek(peek) => commands::peek(&peek),
+        Command::Status(status) => commands::status(&status),
+        Command::New(new) => commands::new(&new),
+        Command::Version(version) => commands::version(&version),
+        Command::Completions(completions) => commands::completions(&completions),
+    };
+    match done {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            exit::complain(&error);
+            Exit::Failed.into()
+        }
+    }
+}

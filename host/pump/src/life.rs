@@ -9,7 +9,8 @@ use pumphouse_contract::{
     Admission, Count, Decision, Delivery, Ended, Facts, Reason, Roll, Why, admit,
     after_failed_route, decide,
 };
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, SemaphorePermit, oneshot};
+use tokio::time::timeout;
 use tracing::Instrument;
 
 use crate::duplicates::{Claim, Seen};
@@ -70,6 +71,10 @@ impl Inner {
         let Subscription { observer, settings, source_name, .. } = &self.subscription;
         let message = delivery.message.clone();
         let invocation = Invocation { message, source: source_name.clone(), count };
+        let Ok(_tenant) = self.tenant_permit().await else {
+            observer.record(Event::GivenBack);
+            return self.release_with_backoff(delivery);
+        };
         observer.record(Event::Began);
         let began = self.now();
         let ended = tokio::select! {
@@ -91,6 +96,16 @@ impl Inner {
         let fault = fault.map(|fault| fault.kind);
         observer.record(Event::Handled { decision: &decision, fault, count, took, usage });
         decision
+    }
+
+    /// The tenant's leave to call, within what the lease keeps for waiting (C-18). None is needed without a limit.
+    async fn tenant_permit(&self) -> Result<Option<SemaphorePermit<'_>>, ()> {
+        let Some(tenant) = &self.subscription.tenant else { return Ok(None) };
+        let patience = self.subscription.settings.lease.queue_wait;
+        match timeout(patience, tenant.acquire()).await {
+            Ok(Ok(permit)) => Ok(Some(permit)),
+            Ok(Err(_)) | Err(_) => Err(()),
+        }
     }
 
     /// Whether the message was handled before; the right to handle it, where it was not.

@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use pumphouse_contract::ports::{Capabilities, Handler, Observer, Sink, Source, State};
 use pumphouse_contract::{Clock, Destination, Destinations, LeaseBudget, Policy};
+use tokio::sync::Semaphore;
 
 /// How many deliveries of a subscription are in its handler at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +111,8 @@ pub struct Subscription {
     pub sinks: Sinks,
     /// How duplicates are told.
     pub deduplicate: Option<Deduplicate>,
+    /// What the handlers of the tenant share: calls at once. None: no limit.
+    pub tenant: Option<Arc<Semaphore>>,
     /// What takes note.
     pub observer: Arc<dyn Observer>,
     /// The time.

@@ -424,3 +424,37 @@ async fn fr_32_a_delay_beyond_the_limit_is_shortened_to_what_is_left() {
     assert_eq!(bench.notes.count("DelayShortened"), 1);
     stop(&pump).await;
 }
+
+/// A tenant's limit holds over all its subscriptions, and what waits too long for it is given back (C-18).
+#[tokio::test(start_paused = true)]
+async fn c_18_a_tenants_limit_holds_over_its_subscriptions() {
+    let running = Arc::new(AtomicU32::new(0));
+    let most = Arc::new(AtomicU32::new(0));
+    let (r, m) = (running.clone(), most.clone());
+    let handler = Native::new(move |_, _| {
+        let (running, most) = (r.clone(), m.clone());
+        async move {
+            most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            sleep(Duration::from_millis(400)).await;
+            running.fetch_sub(1, Ordering::SeqCst);
+            Ok(Outcome::Ack)
+        }
+    });
+    let tenant = Arc::new(tokio::sync::Semaphore::new(3));
+    let benches: Vec<Bench> = (0..2)
+        .map(|_| {
+            let mut bench = bench(CAPABILITIES, CONCURRENT, handler.clone());
+            bench.subscription.tenant = Some(tenant.clone());
+            (0..20).for_each(|n| bench.source.publish(&format!("m{n:02}"), None));
+            bench
+        })
+        .collect();
+    let pumps: Vec<Pump> =
+        benches.iter().map(|one| Pump::start(one.subscription.clone())).collect();
+    until("all handled", || benches.iter().all(|one| one.source.left() == 0)).await;
+    assert_eq!((handler.calls().len(), most.load(Ordering::SeqCst)), (40, 3));
+    assert!(benches.iter().map(|one| one.notes.count("GivenBack")).sum::<usize>() > 0);
+    for pump in &pumps {
+        stop(pump).await;
+    }
+}

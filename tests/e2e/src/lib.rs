@@ -1,1 +1,1 @@
-//! The binary as a process: kills, swaps, drains.
+//! The binary as a process, for tests.

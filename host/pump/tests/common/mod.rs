@@ -411,6 +411,7 @@ pub fn bench(capabilities: Capabilities, dispatch: Dispatch, handler: Native) ->
         handler: Arc::new(handler.clone()),
         sinks: Sinks { dead_letter: Some(dead_letter.clone()), invalid_message: None },
         deduplicate: None,
+        tenant: None,
         observer: notes.clone(),
         clock,
         settings: settings(dispatch),

@@ -1,0 +1,59 @@
+//! A running host, asked over its admin listener.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use pumphouse_config::Config;
+use serde_json::Value;
+use ureq::Agent;
+
+/// The longest that one question may take. Publishing waits for the disk.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+pub(crate) struct Client {
+    agent: Agent,
+    base: String,
+}
+
+impl Client {
+    /// The host of this configuration.
+    pub(crate) fn of(config: &Config) -> Result<Self> {
+        let Some(listen) = config.host.admin_listen else {
+            bail!("the configuration has admin.listen = \"off\": a running host can't be asked");
+        };
+        let agent = Agent::config_builder()
+            .timeout_global(Some(TIMEOUT))
+            // An error's body says what went wrong.
+            .http_status_as_error(false)
+            .build()
+            .into();
+        Ok(Self { agent, base: format!("http://{listen}") })
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Result<Value> {
+        let url = format!("{}{path}", self.base);
+        let answer = self.agent.get(&url).call().with_context(|| self.unreachable())?;
+        read(answer)
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Result<Value> {
+        let url = format!("{}{path}", self.base);
+        let answer = self.agent.post(&url).send_json(body).with_context(|| self.unreachable())?;
+        read(answer)
+    }
+
+    fn unreachable(&self) -> String {
+        format!("no host answers at {}: is `pumphouse run` running with this configuration?", self.base)
+    }
+}
+
+fn read(mut answer: ureq::http::Response<ureq::Body>) -> Result<Value> {
+    let status = answer.status();
+    let text = answer.body_mut().read_to_string().context("the host's answer can't be read")?;
+    let value: Value = serde_json::from_str(&text).unwrap_or_else(|_| Value::String(text));
+    if !status.is_success() {
+        let said = value.get("error").and_then(Value::as_str).map(str::to_owned);
+        bail!("the host answers {}: {}", status, said.unwrap_or_else(|| value.to_string()));
+    }
+    Ok(value)
+}

@@ -1,0 +1,70 @@
+//! The host as a whole: what `run` starts, and what the other commands need of it.
+
+mod depths;
+mod handlers;
+mod running;
+mod reload;
+mod slot;
+mod start;
+mod transports;
+mod view;
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use pumphouse_config::{Build, Config, Loaded, Place};
+use pumphouse_contract::ports::Sink;
+use pumphouse_telemetry::{LogFormat, LogSettings, init_logs};
+
+use crate::exit::warn;
+
+pub(crate) use start::run;
+pub(crate) use transports::{TRANSPORTS, build};
+
+/// The interface that handlers are built against.
+pub(crate) const WIT: &str = "pumphouse:handler@1.0.0";
+
+pub(crate) fn is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+/// The configuration, for a command that only needs what it says; what is wrong is printed.
+pub(crate) fn load(path: &Path) -> Option<Config> {
+    match pumphouse_config::load(path, &build()) {
+        Ok(loaded) => Some(loaded.config),
+        Err(found) => {
+            warn(found.render(std::io::stderr().is_terminal()));
+            None
+        }
+    }
+}
+
+/// The configuration with its warnings, which the caller says where they belong; errors are printed.
+pub(crate) fn load_with_warnings(path: &Path) -> Option<Loaded> {
+    pumphouse_config::load(path, &build())
+        .inspect_err(|found| warn(found.render(std::io::stderr().is_terminal())))
+        .ok()
+}
+
+/// Logs as the configuration says.
+pub(crate) fn log(config: &Config) -> Result<()> {
+    let format = match config.host.log.format {
+        pumphouse_config::LogFormat::Auto => LogFormat::Auto,
+        pumphouse_config::LogFormat::Text => LogFormat::Text,
+        pumphouse_config::LogFormat::Json => LogFormat::Json,
+    };
+    let filter = config.host.log.level.word().to_owned();
+    Ok(init_logs(&LogSettings { format, filter })?)
+}
+
+/// Logs for a command that talks to a person.
+pub(crate) fn log_plainly() -> Result<()> {
+    Ok(init_logs(&LogSettings { format: LogFormat::Text, filter: "info".to_owned() })?)
+}
+
+/// A sink for one place, for a command that publishes without a host.
+pub(crate) async fn sink_alone(config: &Config, place: &Place) -> Result<Arc<dyn Sink>> {
+    transports::sink_alone(config, place).await
+}

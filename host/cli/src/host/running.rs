@@ -1,0 +1,242 @@
+//! A running host: its subscriptions, and how one is opened.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pumphouse_config::{Config, DeduplicationKey, Dispatch, timing};
+use pumphouse_contract::findings::budget_unenforceable;
+use pumphouse_contract::ports::{Handler, State};
+use pumphouse_contract::{Backoff, Clock, Count, Jitter, Roll, SubscriptionFacts};
+use pumphouse_pump::{Deduplicate, KeySource, Pump, Settings, Subscription};
+use pumphouse_sandbox::Sandbox;
+use pumphouse_telemetry::Metrics;
+use tokio::sync::Semaphore;
+
+use crate::host::depths;
+use crate::host::handlers::Loaded;
+use crate::host::slot::Slot;
+use crate::host::transports::{Transports, WireError, Wired};
+
+/// Between attempts to open a subscription whose broker is away.
+const OPEN_BACKOFF: Backoff =
+    Backoff { base: Duration::from_secs(1), max: Duration::from_secs(30), jitter: Jitter::Full };
+/// What one attempt may take.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest wait of one receive.
+const RECEIVE_WAIT: Duration = Duration::from_secs(20);
+/// What a receive may take beyond its wait.
+const RECEIVE_MARGIN: Duration = Duration::from_secs(8);
+
+/// What stays the same over every reload.
+#[derive(Clone)]
+pub(crate) struct Common {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) sandbox: Sandbox,
+    pub(crate) state: Arc<dyn State>,
+    pub(crate) metrics: Metrics,
+    pub(crate) grace: Duration,
+    /// Subscriptions of which F-3 was said.
+    said: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Common {
+    pub(crate) fn new(
+        clock: Arc<dyn Clock>,
+        sandbox: Sandbox,
+        state: Arc<dyn State>,
+        metrics: Metrics,
+        grace: Duration,
+    ) -> Self {
+        Self { clock, sandbox, state, metrics, grace, said: Arc::default() }
+    }
+}
+
+/// One configuration in force.
+#[derive(Clone)]
+pub(crate) struct InForce {
+    pub(crate) config: Arc<Config>,
+    pub(crate) transports: Transports,
+    pub(crate) handlers: Loaded,
+    pub(crate) tenants: BTreeMap<String, Arc<Semaphore>>,
+}
+
+impl InForce {
+    /// With the permits of the tenants whose limit stays, so that it also holds over a reload.
+    pub(crate) fn new(
+        config: Arc<Config>,
+        transports: Transports,
+        handlers: Loaded,
+        before: Option<&Self>,
+    ) -> Self {
+        let limited = config.tenants.values().filter_map(|tenant| {
+            let limit = tenant.limits.concurrency?;
+            let kept = before.and_then(|before| before.permits(&tenant.name, limit));
+            let permits = kept.unwrap_or_else(|| Arc::new(Semaphore::new(limit as usize)));
+            Some((tenant.name.clone(), permits))
+        });
+        let tenants = limited.collect();
+        Self { config, transports, handlers, tenants }
+    }
+
+    /// The permits of a tenant, where its limit is still this one.
+    fn permits(&self, tenant: &str, limit: u32) -> Option<Arc<Semaphore>> {
+        let same = self.config.tenants.get(tenant)?.limits.concurrency == Some(limit);
+        self.tenants.get(tenant).filter(|_| same).cloned()
+    }
+
+    fn find(&self, name: &str) -> Option<&pumphouse_config::Subscription> {
+        self.config.subscriptions.iter().find(|one| one.name == name)
+    }
+}
+
+/// A subscription that is to be opened.
+pub(crate) struct Opening {
+    pub(crate) name: String,
+    common: Common,
+    in_force: InForce,
+}
+
+impl Opening {
+    pub(crate) fn new(name: &str, common: &Common, in_force: &InForce) -> Self {
+        Self { name: name.to_owned(), common: common.clone(), in_force: in_force.clone() }
+    }
+
+    /// Opens the places, once.
+    pub(crate) async fn attempt(&self) -> Result<Wired, WireError> {
+        let Some(subscription) = self.in_force.find(&self.name) else {
+            return Err(WireError { away: false, text: format!("no subscription {}", self.name) });
+        };
+        let wired = self.in_force.transports.wire(subscription);
+        tokio::time::timeout(OPEN_TIMEOUT, wired).await.unwrap_or_else(|_| {
+            Err(WireError { away: true, text: "its broker did not answer in time".to_owned() })
+        })
+    }
+
+    /// A slot for it. Where the broker is away, a task goes on trying until the slot is stopped.
+    pub(crate) fn slot(self, first: Result<Wired, WireError>) -> Arc<Slot> {
+        let handler = self.in_force.find(&self.name).map(|one| one.handler.clone());
+        let slot = Arc::new(Slot::new(&self.name, &handler.unwrap_or_default()));
+        match first {
+            Ok(wired) => self.start(&slot, wired),
+            Err(error) => {
+                self.report(&slot, &error);
+                tokio::spawn(self.keep_trying(slot.clone()));
+            }
+        }
+        slot
+    }
+
+    async fn keep_trying(self, slot: Arc<Slot>) {
+        let mut failures = 0;
+        loop {
+            let roll = Roll::new(0.5 + rand::random::<f64>() / 2.0);
+            tokio::select! {
+                () = slot.stopping.cancelled() => return,
+                () = tokio::time::sleep(OPEN_BACKOFF.after(Count(failures), roll)) => {}
+            }
+            match self.attempt().await {
+                Ok(wired) => return self.start(&slot, wired),
+                Err(error) => self.report(&slot, &error),
+            }
+            failures = failures.saturating_add(1);
+        }
+    }
+
+    fn report(&self, slot: &Slot, error: &WireError) {
+        if slot.waits(error.text.clone()) {
+            tracing::warn!(
+                subscription = self.name,
+                problem = error.text,
+                "subscription can't be opened; trying again with backoff"
+            );
+        }
+    }
+
+    fn start(&self, slot: &Slot, wired: Wired) {
+        let Some(subscription) = self.subscription(wired) else { return };
+        self.say_unenforceable();
+        let (metrics, stop) = (self.common.metrics.clone(), slot.stopping.clone());
+        tokio::spawn(depths::watch(self.name.clone(), subscription.sinks.clone(), metrics, stop));
+        slot.pump(|| Pump::start(subscription));
+    }
+
+    /// F-3: the same text as the finding, once for each subscription and process.
+    fn say_unenforceable(&self) {
+        let facts = self.in_force.config.facts();
+        let one = facts.iter().find(|facts| facts.name == self.name);
+        let Some(text) = one.and_then(|one| budget_unenforceable(one, &facts)) else { return };
+        let mut said = self.common.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.insert(self.name.clone()) {
+            tracing::warn!(subscription = self.name, rule = "F-3", finding = text, "finding");
+        }
+    }
+
+    fn subscription(&self, wired: Wired) -> Option<Subscription> {
+        let one = self.in_force.find(&self.name)?;
+        let handler = self.in_force.handlers.get(&one.handler)?;
+        let system = wired.source.capabilities().system;
+        let source = one.source.spelled();
+        let observer = self.common.metrics.subscription(pumphouse_telemetry::Subscription {
+            name: &one.name,
+            tenant: &one.tenant,
+            handler: &one.handler,
+            system,
+            source,
+        });
+        Some(Subscription {
+            name: one.name.as_str().into(),
+            source_name: source.into(),
+            settings: self.settings(one, &wired)?,
+            source: wired.source,
+            handler: handler.clone() as Arc<dyn Handler>,
+            sinks: wired.sinks,
+            deduplicate: self.deduplicate(one),
+            tenant: self.in_force.tenants.get(&one.tenant).cloned(),
+            observer,
+            clock: self.common.clock.clone(),
+        })
+    }
+
+    fn settings(&self, one: &pumphouse_config::Subscription, wired: &Wired) -> Option<Settings> {
+        let deadline = self.in_force.config.handlers.get(&one.handler)?.limits.deadline;
+        let routes = one.dead_letter.is_some() || one.invalid_message.is_some();
+        let linger = wired.source.capabilities().settle_linger;
+        Some(Settings {
+            dispatch: match one.dispatch {
+                Dispatch::Sequential => pumphouse_pump::Dispatch::Sequential,
+                Dispatch::Concurrent => {
+                    pumphouse_pump::Dispatch::Concurrent(one.concurrency as usize)
+                }
+            },
+            policy: one.policy.clone(),
+            honours_copies: one.reads_copies,
+            lease: timing::lease_budget(deadline, linger, routes),
+            // A drain waits for an open poll, and must have time left for what the poll brings.
+            receive_wait: RECEIVE_WAIT.min(self.common.grace / 2),
+            receive_margin: RECEIVE_MARGIN,
+        })
+    }
+
+    fn deduplicate(&self, one: &pumphouse_config::Subscription) -> Option<Deduplicate> {
+        let settings = one.deduplicate.as_ref()?;
+        Some(Deduplicate {
+            state: self.common.state.clone(),
+            scope: format!("{}/{}/{}", one.tenant, one.name, one.handler).into(),
+            key: match &settings.key {
+                DeduplicationKey::Id => KeySource::Id,
+                DeduplicationKey::Header(name) => KeySource::Header(name.clone()),
+            },
+            ttl: settings.ttl,
+        })
+    }
+}
+
+/// What the findings say of a subscription once its broker was asked (F-2, F-7).
+pub(crate) fn with_broker_facts(facts: &SubscriptionFacts, wired: &Wired) -> SubscriptionFacts {
+    SubscriptionFacts {
+        native_limit: wired.native_limit.or(facts.native_limit),
+        retention: wired.retention.or(facts.retention),
+        ..facts.clone()
+    }
+}

@@ -1,0 +1,245 @@
+//! From a configuration to a running host, and from a signal to its end.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use futures_util::future::join_all;
+use pumphouse_admin::AdminPorts;
+use pumphouse_config::{Config, Loaded, Store};
+use pumphouse_contract::ports::{Handlers, State, Subscriptions};
+use pumphouse_contract::{Clock, Rule, review};
+use pumphouse_pump::SystemClock;
+use pumphouse_sandbox::Sandbox;
+use pumphouse_state::{MemoryState, SqliteState};
+use pumphouse_telemetry::Metrics;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::exit::Exit;
+use crate::host::reload::{SCAN_EVERY, Watch, reload};
+use crate::host::running::{Common, InForce, Opening, with_broker_facts};
+use crate::host::transports::{Transports, WireError, Wired};
+use crate::host::view::View;
+use crate::host::handlers;
+
+/// A subscription with what came of opening it.
+pub(crate) type Opened = (Opening, Result<Wired, WireError>);
+
+/// Runs until a signal ends it.
+pub(crate) async fn run(path: PathBuf, loaded: Loaded) -> Result<Exit> {
+    // The first thing, so that a signal during a slow start is not the end of the process in mid-air.
+    let mut signals = Signals::new()?;
+    for warning in loaded.warnings.iter() {
+        tracing::warn!(finding = %warning, "finding in the configuration");
+    }
+    let config = Arc::new(loaded.config);
+    let stop = CancellationToken::new();
+    let started = tokio::select! {
+        started = start(config.clone()) => started?,
+        () = signals.stop() => return Ok(Exit::Done),
+    };
+    let Started { common, in_force, view } = started;
+    let admin = serve_admin(&config, &common, &in_force, &view, stop.clone()).await?;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        subscriptions = view.list().len(),
+        handlers = in_force.handlers.len(),
+        "pumphouse is running"
+    );
+    let in_force = watch_until_stopped(path, &common, in_force, &view, &mut signals).await;
+    let clean = drain(&view, common.grace, &mut signals).await;
+    stop.cancel();
+    if let Some(admin) = admin {
+        let _ = tokio::time::timeout(Duration::from_secs(2), admin).await;
+    }
+    in_force.transports.close().await;
+    tracing::info!(clean, "pumphouse has stopped");
+    Ok(if clean { Exit::Done } else { Exit::Failed })
+}
+
+struct Started {
+    common: Common,
+    in_force: InForce,
+    view: Arc<View>,
+}
+
+async fn start(config: Arc<Config>) -> Result<Started> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let transports = Transports::open(&config, &clock).await?;
+    let state = state(&config)?;
+    let sandbox = Sandbox::new(handlers::settings(&config)).context("the sandbox can't start")?;
+    let names: Vec<String> = config.handlers.keys().cloned().collect();
+    let loaded = handlers::load(&sandbox, &config, &names).await?;
+    let common = Common::new(clock, sandbox, state, Metrics::new(), config.host.grace);
+    let in_force = InForce::new(config.clone(), transports, loaded, None);
+    let openings = config.subscriptions.iter().map(|one| Opening::new(&one.name, &common, &in_force));
+    let opened = open_all(openings.collect()).await?;
+    say_findings(&config, &opened);
+    let view = Arc::new(View::default());
+    for (opening, wired) in opened {
+        let name = opening.name.clone();
+        view.slots().insert(name, opening.slot(wired));
+    }
+    Ok(Started { common, in_force, view })
+}
+
+fn state(config: &Config) -> Result<Arc<dyn State>> {
+    let deduplicates = config.subscriptions.iter().any(|one| one.deduplicate.is_some());
+    // A host whose messages live in memory has no use for marks that outlive them.
+    if !deduplicates || config.embedded.store == Store::Memory && config.sqs.is_none() {
+        return Ok(Arc::new(MemoryState::new()));
+    }
+    Ok(Arc::new(SqliteState::open(&config.host.state)?))
+}
+
+/// Opens every subscription once. A broker that is away is waited for; what is wrong for good ends the start, and
+/// every such thing is named.
+pub(crate) async fn open_all(openings: Vec<Opening>) -> Result<Vec<Opened>> {
+    let attempts = openings.into_iter().map(|opening| async move {
+        let wired = opening.attempt().await;
+        (opening, wired)
+    });
+    let opened = join_all(attempts).await;
+    let wrong: Vec<String> = opened
+        .iter()
+        .filter_map(|(opening, wired)| match wired {
+            Err(error) if !error.away => {
+                Some(format!("subscription {}: {}", opening.name, error.text))
+            }
+            Ok(_) | Err(_) => None,
+        })
+        .collect();
+    if !wrong.is_empty() {
+        bail!("{}", wrong.join("\n"));
+    }
+    Ok(opened)
+}
+
+/// The findings that only speak once the brokers were asked. F-3 is said when a subscription is opened.
+pub(crate) fn say_findings(config: &Config, opened: &[Opened]) {
+    let offline = config.facts();
+    let known = review(&offline);
+    let facts: Vec<_> = offline
+        .iter()
+        .map(|facts| {
+            let wired = opened.iter().find(|(opening, _)| opening.name == facts.name);
+            match wired {
+                Some((_, Ok(wired))) => with_broker_facts(facts, wired),
+                Some((_, Err(_))) | None => facts.clone(),
+            }
+        })
+        .collect();
+    for finding in review(&facts) {
+        if finding.rule != Rule::F3 && !known.contains(&finding) {
+            tracing::warn!(
+                subscription = finding.subscription,
+                rule = %finding.rule,
+                finding = finding.text,
+                "finding"
+            );
+        }
+    }
+}
+
+async fn serve_admin(
+    config: &Config,
+    common: &Common,
+    in_force: &InForce,
+    view: &Arc<View>,
+    stop: CancellationToken,
+) -> Result<Option<tokio::task::JoinHandle<()>>> {
+    let Some(listen) = config.host.admin_listen else { return Ok(None) };
+    let listener = TcpListener::bind(listen).await.with_context(|| {
+        format!("admin.listen {listen} can't be bound: is another host running, or another port wanted?")
+    })?;
+    let ports = AdminPorts {
+        subscriptions: view.clone(),
+        handlers: Arc::new(common.sandbox.clone()),
+        metrics: metrics(common, view),
+        queues: in_force.transports.queues(),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let address = listener.local_addr()?;
+    tracing::info!(%address, "admin listener");
+    Ok(Some(tokio::spawn(async move {
+        if let Err(error) = pumphouse_admin::serve(listener, ports, stop.cancelled_owned()).await {
+            tracing::error!(%error, "admin listener ended");
+        }
+    })))
+}
+
+fn metrics(common: &Common, view: &Arc<View>) -> Arc<dyn Fn() -> String + Send + Sync> {
+    let (metrics, view, sandbox) = (common.metrics.clone(), view.clone(), common.sandbox.clone());
+    Arc::new(move || {
+        let rejected = view.rejected_configuration().is_some();
+        metrics.refresh(&view.list(), &Handlers::list(&sandbox), rejected);
+        metrics.encode()
+    })
+}
+
+/// Takes changed configurations until a signal says to stop.
+async fn watch_until_stopped(
+    path: PathBuf,
+    common: &Common,
+    mut in_force: InForce,
+    view: &Arc<View>,
+    signals: &mut Signals,
+) -> InForce {
+    let mut watch = Watch::new(path.clone());
+    let mut scan = tokio::time::interval(SCAN_EVERY);
+    scan.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        let wanted = tokio::select! {
+            _ = signals.terminate.recv() => return in_force,
+            _ = signals.interrupt.recv() => return in_force,
+            _ = signals.hang_up.recv() => true,
+            _ = scan.tick() => watch.changed(),
+        };
+        if wanted {
+            in_force = reload(&path, common, in_force, view).await;
+        }
+    }
+}
+
+/// Stops every subscription within the grace. A second signal drops the calls in progress at once.
+async fn drain(view: &Arc<View>, grace: Duration, signals: &mut Signals) -> bool {
+    tracing::info!(grace_s = grace.as_secs(), "draining; a second signal is quicker");
+    let slots = view.all();
+    let stopping = join_all(slots.iter().map(|slot| slot.stop(grace)));
+    tokio::pin!(stopping);
+    loop {
+        tokio::select! {
+            stopped = &mut stopping => return stopped.iter().all(|one| one.clean),
+            () = signals.stop() => slots.iter().for_each(|slot| slot.cut()),
+        }
+    }
+}
+
+/// SIGTERM and SIGINT end the host, SIGHUP reads the configuration again. Also as process 1, where no signal has
+/// an effect by default.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        let listen = |kind| signal(kind).context("signals can't be listened to");
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            hang_up: listen(SignalKind::hangup())?,
+        })
+    }
+
+    async fn stop(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The benchmarks: ratios within one run, beside their targets.
+
+use anyhow::Result;
+
+use crate::guests;
+use crate::run;
+
+pub(crate) fn run(only: Option<&str>) -> Result<()> {
+    guests::build_some(&["bench", "bare"])?;
+    let mut arguments = vec!["run", "--release", "-p", "pumphouse-bench", "--"];
+    arguments.extend(only);
+    run::run(&mut run::cargo(&arguments))
+}

@@ -1,0 +1,54 @@
+//! The tests, with what they need.
+
+use anyhow::Result;
+
+use crate::guests;
+use crate::run::{cargo, run};
+
+/// Packages whose tests need nothing but Rust, the cloud SDKs not even compiled.
+const EMBEDDED: [&str; 9] = [
+    "pumphouse-contract",
+    "pumphouse-pump",
+    "pumphouse-broker",
+    "pumphouse-sandbox",
+    "pumphouse-state",
+    "pumphouse-config",
+    "pumphouse-telemetry",
+    "pumphouse-admin",
+    "pumphouse",
+];
+/// Packages that can leave the cloud transports out.
+const TRANSPORTS_OPTIONAL: [&str; 2] = ["pumphouse-conformance", "pumphouse-e2e"];
+
+/// Everything, against real servers.
+pub(crate) fn everything() -> Result<()> {
+    guests::build()?;
+    guests::test()?;
+    install_servers()?;
+    run(&mut cargo(&["build", "-p", "pumphouse"]))?;
+    run(&mut cargo(&["test", "--workspace"]))
+}
+
+/// What needs Rust alone.
+pub(crate) fn embedded() -> Result<()> {
+    guests::build()?;
+    guests::test()?;
+    let build = ["build", "-p", "pumphouse", "--no-default-features"];
+    run(&mut cargo(&build))?;
+    let mut arguments = vec!["test", "--no-default-features"];
+    let packages = EMBEDDED.iter().chain(&TRANSPORTS_OPTIONAL);
+    arguments.extend(packages.flat_map(|package| ["-p", *package]));
+    run(cargo(&arguments).env("PUMPHOUSE_ONLY", "embedded"))
+}
+
+/// The conformance suite alone, writing its table.
+pub(crate) fn write_conformance() -> Result<()> {
+    guests::build()?;
+    install_servers()?;
+    let mut suite = cargo(&["test", "-p", "pumphouse-conformance"]);
+    run(suite.env("PUMPHOUSE_WRITE_CONFORMANCE", "1"))
+}
+
+fn install_servers() -> Result<()> {
+    run(&mut cargo(&["run", "-p", "pumphouse-test-brokers", "--", "install", "all"]))
+}
