@@ -10,6 +10,7 @@ use std::sync::Arc;
 use pumphouse_contract::{Message, Mono, Timestamp};
 
 use crate::limits::Charge;
+use crate::peek::Glimpse;
 use crate::recent::Recent;
 
 /// A message's place among all that the broker took. It orders the messages of a key.
@@ -58,6 +59,18 @@ enum State {
     Settling(Mono),
     /// Released; to be taken again from then on.
     Delayed(Mono),
+}
+
+impl State {
+    /// What an operator is shown. One whose time has come is shown as it was until someone asks for it.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Behind => "behind",
+            Self::Granting | Self::Leased(_) | Self::Settling(_) => "leased",
+            Self::Delayed(_) => "delayed",
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -152,6 +165,18 @@ impl Ledger {
     pub(crate) fn depth(&self) -> (usize, Option<Timestamp>) {
         let oldest = self.kept.first_key_value().map(|(_, kept)| kept.entry.published_at);
         (self.kept.len(), oldest)
+    }
+
+    /// The oldest messages as they stand; nothing is taken.
+    pub(crate) fn peek(&self, max: usize) -> Vec<Glimpse> {
+        let oldest = self.kept.iter().take(max);
+        let glimpse = |(sequence, kept): (&Sequence, &Kept)| Glimpse {
+            sequence: *sequence,
+            message: kept.entry.message.clone(),
+            deliveries: kept.entry.count,
+            state: kept.state.label(),
+        };
+        oldest.map(glimpse).collect()
     }
 
     /// Makes ready what was leased or delayed until now.

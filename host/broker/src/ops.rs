@@ -11,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use crate::error::StoreError;
 use crate::ledger::{Entry, Grant, Sequence};
 use crate::limits::Charge;
+use crate::peek::Peek;
 use crate::queue::{Queue, Queues};
 use crate::settling::Held;
 use crate::store::{Span, Writing};
@@ -24,6 +25,7 @@ pub(crate) enum Op {
     Publish(Box<Publish>),
     Lease(Lease),
     Settle(Settle),
+    Peek(Peek),
     /// Take no more operations, finish those that are there, then answer.
     Close(oneshot::Sender<()>),
 }
@@ -33,7 +35,7 @@ impl Op {
     pub(crate) fn adds(&self) -> bool {
         match self {
             Self::Create(_) | Self::Publish(_) => true,
-            Self::Lease(_) | Self::Settle(_) | Self::Close(_) => false,
+            Self::Lease(_) | Self::Settle(_) | Self::Peek(_) | Self::Close(_) => false,
         }
     }
 
@@ -44,6 +46,7 @@ impl Op {
             Self::Publish(publish) => publish.write(writing),
             Self::Lease(lease) => lease.write(writing),
             Self::Settle(settle) => settle.write(writing),
+            Self::Peek(peek) => peek.write(writing),
             Self::Close(_) => Ok(()),
         }
     }
@@ -55,6 +58,7 @@ impl Op {
             Self::Publish(publish) => publish.done(),
             Self::Lease(lease) => lease.done(),
             Self::Settle(settle) => settle.done(),
+            Self::Peek(peek) => drop(peek.reply.send(Ok(peek.glimpses))),
             Self::Close(reply) => drop(reply),
         }
     }
@@ -66,6 +70,7 @@ impl Op {
             Self::Publish(publish) => drop(publish.reply.send(Err(error))),
             Self::Lease(lease) => lease.refused(error),
             Self::Settle(settle) => settle.refused(error),
+            Self::Peek(peek) => drop(peek.reply.send(Err(error))),
             Self::Close(reply) => drop(reply),
         }
     }

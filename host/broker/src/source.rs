@@ -21,7 +21,8 @@ use crate::settling::{Batch, Claim};
 use crate::store::Span;
 use crate::writer::Writer;
 
-static CAPABILITIES: Capabilities = Capabilities {
+/// What a queue of the embedded broker can do.
+pub const CAPABILITIES: Capabilities = Capabilities {
     system: "pumphouse",
     receive_batch: BATCH,
     settle_batch: BATCH,
@@ -117,6 +118,10 @@ impl QueueSource {
         queue: &Arc<Queue>,
         ask: &Ask,
     ) -> Result<Vec<Delivery>, StoreError> {
+        // Not only when there is something to take: a pump must see that its broker is down.
+        if let Some(problem) = writer.problem() {
+            return Err(problem.clone());
+        }
         let clock = self.broker.0.clock.as_ref();
         if !queue.change(|ledger| ledger.any_ready(clock.mono())) {
             return Ok(Vec::new());

@@ -24,7 +24,7 @@ const SCHEMA: i64 = 1;
 const CREATE: &str = include_str!("schema.sql");
 
 /// Beyond so many pages in the log (of 4 KiB each) they are carried over into the database.
-const LONGEST_LOG_PAGES: i64 = 2_000;
+const LONGEST_LOG_PAGES: i64 = 1_000;
 
 /// How long to wait for another program that has the database open.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

@@ -3,10 +3,12 @@
 //! It takes every operation that waits for it, writes them in one transaction, and answers after the commit. While
 //! the disk works on one commit the next group gathers, so that many callers share the cost of one.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::thread;
+use std::time::Duration;
 
-use pumphouse_contract::Clock;
+use pumphouse_contract::{Clock, Mono};
 use rusqlite::ErrorCode;
 use tokio::sync::mpsc::{self, Permit};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -14,6 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::error::StoreError;
 use crate::lock::DirectoryLock;
 use crate::ops::Op;
+use crate::reserve::Reserve;
 use crate::store::Store;
 
 /// The most operations that wait for the writer, and that one transaction holds.
@@ -21,6 +24,9 @@ const MOST_WAITING: usize = 1024;
 
 /// The most bytes of messages that wait for the writer.
 const MOST_WAITING_BYTES: u32 = 64 << 20;
+
+/// How long a disk that was full is taken for full before it is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// Why the store takes nothing more, once it does not.
 pub(crate) type Problem = Arc<OnceLock<StoreError>>;
@@ -43,7 +49,9 @@ impl Writer {
         let (ops, waiting) = mpsc::channel(MOST_WAITING);
         let problem = Problem::default();
         let path: Arc<str> = store.path().display().to_string().into();
-        let desk = Desk { store, path, clock, problem: Arc::clone(&problem), full: false };
+        let reserve = Reserve::of(store.path().parent().unwrap_or(Path::new(".")));
+        let shared = Arc::clone(&problem);
+        let desk = Desk { store, path, reserve, clock, problem: shared, full_since: None };
         thread::Builder::new()
             .name("broker-writer".to_owned())
             .spawn(move || desk.run(waiting, lock))?;
@@ -93,15 +101,20 @@ impl Writer {
 struct Desk {
     store: Store,
     path: Arc<str>,
+    reserve: Reserve,
     clock: Arc<dyn Clock>,
     problem: Problem,
-    full: bool,
+    /// When the disk was last found full, as long as it is.
+    full_since: Option<Mono>,
 }
 
 impl Desk {
     fn run(mut self, mut waiting: mpsc::Receiver<Op>, lock: DirectoryLock) {
         let mut batch = Vec::new();
         let mut closing = Vec::new();
+        if !self.reserve.hold() {
+            self.found_full();
+        }
         while waiting.blocking_recv_many(&mut batch, MOST_WAITING) > 0 {
             for close in batch.extract_if(.., |op| matches!(op, Op::Close(_))) {
                 waiting.close();
@@ -124,23 +137,29 @@ impl Desk {
     }
 
     /// Writes a group, and says to each what came of it.
-    fn commit(&mut self, mut batch: Vec<Op>) {
-        if batch.is_empty() {
-            return;
-        }
+    fn commit(&mut self, batch: Vec<Op>) {
         if let Some(problem) = self.problem.get() {
             return refuse(batch, problem);
         }
-        let written = match self.write(&mut batch) {
-            Err(error) if is_full(&error) => {
-                self.store.empty_log().and_then(|()| self.write(&mut batch))
-            }
-            written => written,
-        };
-        match written {
+        let mut batch = if self.has_room() { batch } else { self.without_additions(batch) };
+        if batch.is_empty() {
+            return;
+        }
+        match self.write_in_two_tries(&mut batch) {
             Ok(()) => self.done(batch),
             Err(error) if is_full(&error) => self.commit_on_a_full_disk(batch),
             Err(error) => refuse(batch, &self.fail(&error)),
+        }
+    }
+
+    /// Writes; where the disk is full, once more with the log's room.
+    fn write_in_two_tries(&mut self, batch: &mut [Op]) -> rusqlite::Result<()> {
+        match self.write(batch) {
+            Err(error) if is_full(&error) => {
+                self.store.empty_log()?;
+                self.write(batch)
+            }
+            written => written,
         }
     }
 
@@ -149,10 +168,6 @@ impl Desk {
     }
 
     fn done(&mut self, batch: Vec<Op>) {
-        if self.full && batch.iter().any(Op::adds) {
-            self.full = false;
-            tracing::info!(store = %self.path, "the disk has room again");
-        }
         batch.into_iter().for_each(Op::done);
         match self.store.tidy(self.clock.wall()) {
             Ok(()) => {}
@@ -161,22 +176,48 @@ impl Desk {
         }
     }
 
-    /// What only adds is refused, so that what is there can still be received and settled where the disk allows it.
+    /// What only adds is refused, so that what is there can be received and settled with the room that is left.
     fn commit_on_a_full_disk(&mut self, batch: Vec<Op>) {
-        if !std::mem::replace(&mut self.full, true) {
-            tracing::warn!(store = %self.path, "the disk is full");
+        self.found_full();
+        let mut batch = self.without_additions(batch);
+        match self.write_in_two_tries(&mut batch) {
+            Ok(()) => self.done(batch),
+            Err(error) if is_full(&error) => refuse(batch, &self.full()),
+            Err(error) => refuse(batch, &self.fail(&error)),
         }
-        let full = StoreError::Full(Arc::clone(&self.path));
-        let (adding, mut going_on): (Vec<_>, Vec<_>) = batch.into_iter().partition(Op::adds);
-        refuse(adding, &full);
-        if going_on.is_empty() {
-            return;
+    }
+
+    fn found_full(&mut self) {
+        if self.full_since.is_none() {
+            tracing::warn!(store = %self.path, "the disk is full, nothing more is published");
         }
-        match self.write(&mut going_on) {
-            Ok(()) => self.done(going_on),
-            Err(error) if is_full(&error) => refuse(going_on, &full),
-            Err(error) => refuse(going_on, &self.fail(&error)),
+        self.full_since = Some(self.clock.mono());
+        self.reserve.give_up();
+    }
+
+    /// Whether something can be added. A full disk is looked at again after a while.
+    fn has_room(&mut self) -> bool {
+        let Some(since) = self.full_since else { return true };
+        let now = self.clock.mono();
+        if now.since(since) < LOOK_AGAIN {
+            return false;
         }
+        self.full_since = Some(now);
+        if self.reserve.hold() {
+            tracing::info!(store = %self.path, "the disk has room again");
+            self.full_since = None;
+        }
+        self.full_since.is_none()
+    }
+
+    fn full(&self) -> StoreError {
+        StoreError::Full(Arc::clone(&self.path))
+    }
+
+    fn without_additions(&self, batch: Vec<Op>) -> Vec<Op> {
+        let (adding, going_on) = batch.into_iter().partition(Op::adds);
+        refuse(adding, &self.full());
+        going_on
     }
 
     /// Takes nothing more from now on.
