@@ -1,9 +1,12 @@
 //! The metrics of a host.
 
+mod calls;
 mod families;
 mod histogram;
 mod observer;
+mod requests;
 mod sampled;
+mod series;
 
 use std::sync::Arc;
 

@@ -33,7 +33,7 @@ fn log(filter: String) -> Result<(), LogError> {
 fn messages(output: &Output) -> Vec<String> {
     let text = String::from_utf8(output.stderr.clone()).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-    lines.map(|line| line["message"].as_str().unwrap().to_owned()).collect()
+    lines.map(|line| line.get("message").unwrap().as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
