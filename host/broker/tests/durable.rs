@@ -1,5 +1,7 @@
 //! What the durable broker keeps, and what it refuses.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails so")]
+
 mod support;
 
 use std::path::Path;

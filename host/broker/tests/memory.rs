@@ -1,5 +1,7 @@
 //! What the broker in memory does over long times, on Tokio's paused clock, and at its limits.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails so")]
+
 mod support;
 
 use std::time::Duration;

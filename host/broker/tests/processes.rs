@@ -1,6 +1,8 @@
 //! What a killed host, a full, a read-only or a failing disk leave behind. Each test starts this same program again
 //! in a role, as a process that is killed, or that has a mount namespace or limits of its own.
 
+#![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails so")]
+
 mod support;
 
 use std::collections::BTreeMap;
