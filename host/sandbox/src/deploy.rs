@@ -21,6 +21,8 @@ const MAGIC: &[u8] = b"\0asm";
 const COMPONENT: [u8; 4] = [0x0d, 0, 1, 0];
 const CORE_MODULE: [u8; 4] = [1, 0, 0, 0];
 
+const LONGEST_TEXT: usize = 600;
+
 /// What was found in a handler's file.
 pub(crate) enum Found {
     /// The version that was known already.
@@ -119,7 +121,12 @@ fn compiled(
     if let Some(cache) = &machine.cache {
         cache.put(digest, &artifact);
     }
-    deserialize(machine, &artifact).map_err(|error| host(path, &format!("{error:#}")))
+    // The compiler has just made it: what the engine still refuses is what its pool has no room for.
+    deserialize(machine, &artifact).map_err(|error| {
+        let text = crate::text::escaped(&format!("{error:#}"), LONGEST_TEXT);
+        let misfits = Misfits(vec![Misfit::NoInstance { text }]);
+        DeployError::Misfit { path: path.to_owned(), misfits }
+    })
 }
 
 fn from_cache(machine: &Machine, digest: &str) -> Option<Component> {
@@ -152,10 +159,12 @@ fn link(
     let linker = guest::linker(&machine.engine, &spec.grants)
         .map_err(|error| host(path, &format!("{error:#}")))?;
     let shape = |error: wasmtime::Error| {
-        let text = crate::text::escaped(&format!("{error:#}"), 600);
+        let text = crate::text::escaped(&format!("{error:#}"), LONGEST_TEXT);
         misfit(Misfits(vec![Misfit::Shape { text }]))
     };
-    HandlerPre::new(linker.instantiate_pre(component).map_err(shape)?).map_err(shape)
+    let pre = HandlerPre::new(linker.instantiate_pre(component).map_err(shape)?).map_err(shape)?;
+    fit::check_shape(&pre).map_err(shape)?;
+    Ok(pre)
 }
 
 fn host(path: &Path, text: &str) -> DeployError {

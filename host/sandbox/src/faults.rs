@@ -119,6 +119,10 @@ fn other(error: &Error, around: &Circumstances<'_>) -> (FaultKind, String) {
     if text.contains("fuel allocated for hostcalls") {
         return result_size(around.limits);
     }
+    if text.contains("requested len") {
+        let detail = "the handler asked the host for more in one call than it gives";
+        return (FaultKind::ResultSize, format!("{detail}: {text}"));
+    }
     match (around.phase, around.tripped) {
         (Phase::Instantiating, Some(tripped)) => limit(tripped, around.limits),
         (Phase::Instantiating, None) => {

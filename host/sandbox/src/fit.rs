@@ -2,16 +2,19 @@
 
 use std::fmt;
 
-use wasmtime::Engine;
 use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
+use wasmtime::{Engine, error::Context};
 
+use crate::bindings::HandlerPre;
+use crate::bindings::pumphouse::handler::types::{Message, Outcome};
 use crate::settings::{Grants, Limits};
 
 /// The version of the package `pumphouse:handler` that this host speaks.
 pub const SPOKEN: &str = "1.0.0";
 
 const EXPORT: &str = "pumphouse:handler/incoming-handler";
+const HANDLE: &str = "handle";
 const LOGGING: Interface<'_> = Interface { name: "wasi:logging/logging", version: "0.1.0-draft" };
 const CONFIG: Interface<'_> = Interface { name: "wasi:config/store", version: "0.2.0-rc.1" };
 
@@ -62,6 +65,15 @@ pub enum Misfit {
         /// What the engine said.
         text: String,
     },
+    /// It needs more at its start than any instance of this host has.
+    #[error(
+        "it needs more at its start than an instance of this host has: {text}; see `limits.memory` and \
+         `limits.table_elements`, and `sandbox.max_memory` and `sandbox.max_table_elements`"
+    )]
+    NoInstance {
+        /// What the engine said.
+        text: String,
+    },
     /// It needs more at its start than its limit.
     #[error("it needs {needed} {unit} at its start, more than the {limit} of `{key}`")]
     Needs {
@@ -106,6 +118,23 @@ pub(crate) fn check(
     misfits.extend(imports.filter_map(|(name, _)| misfit_of_import(name, grants)));
     misfits.extend(misfits_of_size(component, limits));
     if misfits.is_empty() { Ok(()) } else { Err(Misfits(misfits)) }
+}
+
+/// Compares the handler's function with the WIT. The bindings do that only when they instantiate it.
+///
+/// # Errors
+/// What differs, in the engine's words.
+pub(crate) fn check_shape<T>(pre: &HandlerPre<T>) -> wasmtime::Result<()> {
+    let pre = pre.instance_pre();
+    let interface = format!("{EXPORT}@{SPOKEN}");
+    let component = pre.component();
+    let (_, index) = component.get_export(None, interface.as_str()).context("it is not there")?;
+    match component.get_export(Some(&index), HANDLE) {
+        Some((ComponentItem::ComponentFunc(handle), _)) => handle
+            .typecheck::<(Message<'_>,), (Outcome,)>(&pre.instance_type())
+            .with_context(|| format!("the function `{HANDLE}` of {interface}")),
+        _ => Err(wasmtime::Error::msg(format!("{interface} has no function `{HANDLE}`"))),
+    }
 }
 
 /// The interfaces among a component's imports that give a network where there is one.

@@ -40,11 +40,14 @@ impl Machine {
     pub(crate) fn new(settings: &SandboxSettings) -> Result<Self, SandboxError> {
         let engine = engine::lean(settings)?;
         let cache = settings.cache.as_deref().map(|folder| Cache::open(folder, &engine));
+        let cache = cache.transpose()?;
+        let (ticker, compiler) = (Ticker::start(&engine)?, Compiler::start(&engine)?);
+        // Last, since it may not be dropped where the caller is: nothing may fail after it.
         let runtime = runtime(settings.guest_threads)?;
         Ok(Self {
-            ticker: Ticker::start(&engine)?,
-            compiler: Compiler::start(&engine)?,
-            cache: cache.transpose()?,
+            ticker,
+            compiler,
+            cache,
             slots: Semaphore::new(settings.pool_slots.min(Semaphore::MAX_PERMITS)),
             pool_slots: settings.pool_slots,
             stack: settings.stack,

@@ -75,6 +75,12 @@ pub(crate) fn shared() -> &'static Sandbox {
     &SHARED
 }
 
+/// A sandbox of a test's own, for tests that keep it busy.
+pub(crate) fn small() -> Sandbox {
+    let settings = SandboxSettings { pool_slots: 32, ..settings() };
+    Sandbox::new(settings).expect("a sandbox")
+}
+
 /// An unwatched handler with everything granted.
 pub(crate) fn spec(name: &str, component: &Path) -> HandlerSpec {
     HandlerSpec {

@@ -5,5 +5,5 @@ mod common;
 mod deploy;
 mod hostile;
 mod logs;
-mod wit;
 mod watch;
+mod wit;
