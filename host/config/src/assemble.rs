@@ -6,9 +6,9 @@ use crate::diagnostic::Code;
 use crate::place::Place;
 use crate::report::{At, Note};
 use crate::section::Section;
-use crate::subscription::{self, Provisioning};
+use crate::subscription;
 use crate::tenants;
-use crate::types::{Config, Credentials, Embedded, Host, Log, Sqs, Subscription};
+use crate::types::{Config, Credentials, Embedded, Host, Log, Provisioning, Sqs, Subscription};
 use crate::words::{LogFormat, LogLevel, Provision, Store};
 
 /// The configuration, as far as it can be read. It is only used where nothing was reported as an error.

@@ -100,6 +100,23 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
+    /// Each part by its name, for programs; what is not there is left out.
+    #[must_use]
+    pub fn fields(&self) -> Vec<(&'static str, String)> {
+        let mut fields = vec![
+            ("severity", self.severity.to_string()),
+            ("code", self.code.to_string()),
+            ("file", self.file.display().to_string()),
+            ("line", self.line.to_string()),
+            ("column", self.column.to_string()),
+            ("key", self.key.clone()),
+            ("message", self.message.clone()),
+        ];
+        fields.extend(self.allowed.clone().map(|allowed| ("allowed", allowed)));
+        fields.extend(self.nearest.clone().map(|nearest| ("nearest", nearest)));
+        fields
+    }
+
     fn help(&self) -> Option<String> {
         let nearest = self.nearest.as_ref().map(|name| format!("did you mean `{name}`?"));
         let allowed = self.allowed.as_ref().map(|allowed| format!("allowed: {allowed}"));
@@ -171,6 +188,9 @@ impl Diagnostics {
         for one in &self.all {
             let source = NamedSource::new(one.file.to_string_lossy(), Arc::clone(&self.text));
             let shown = Shown { one, source };
+            if !out.is_empty() {
+                out.push('\n');
+            }
             if handler.render_report(&mut out, &shown).is_err() {
                 out.push_str(&format!("{one}\n"));
             }
@@ -242,7 +262,7 @@ impl miette::Diagnostic for Shown<'_> {
     }
 
     fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let label = LabeledSpan::new_with_span(Some("here".to_owned()), self.one.span.clone());
+        let label = LabeledSpan::new_with_span(None, self.one.span.clone());
         Some(Box::new(std::iter::once(label)))
     }
 }

@@ -65,7 +65,6 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag => f.write_str("`true` or `false`"),
-            Self::Integer { min, max: i64::MAX } => write!(f, "integer, at least {min}"),
             Self::Integer { min: i64::MIN, .. } => f.write_str("integer"),
             Self::Integer { min, max } => write!(f, "integer from {min} to {max}"),
             Self::Duration { min, max } => write!(

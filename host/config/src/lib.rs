@@ -35,7 +35,7 @@ pub use place::{Place, QueueRef, SqsPlace, TopicRef};
 pub use semantics::{Delivery, Effective, effective};
 pub use types::{
     Config, Credentials, Deduplicate, DeduplicationKey, Embedded, Grants, HandlerConfig, Host,
-    Limits, Log, Native, Secret, SecretError, Setting, Sqs, Subscription, Tenant,
+    Limits, Log, Native, Provisioning, Secret, SecretError, Setting, Sqs, Subscription, Tenant,
 };
 pub use units::{Readable, ReadableSize};
 pub use words::{Dispatch, Envelope, LogFormat, LogLevel, Provision, Semantics, Store};

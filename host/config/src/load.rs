@@ -108,24 +108,6 @@ pub fn parse(text: &str, path: &Path, build: &Build) -> Result<Loaded, Diagnosti
     read(text, path, build, false)
 }
 
-impl Config {
-    /// As [`load`].
-    ///
-    /// # Errors
-    /// As [`load`].
-    pub fn load(path: &Path, build: &Build) -> Result<Loaded, Diagnostics> {
-        load(path, build)
-    }
-
-    /// As [`parse`].
-    ///
-    /// # Errors
-    /// As [`parse`].
-    pub fn parse(text: &str, path: &Path, build: &Build) -> Result<Loaded, Diagnostics> {
-        parse(text, path, build)
-    }
-}
-
 fn read(text: &str, path: &Path, build: &Build, files: bool) -> Result<Loaded, Diagnostics> {
     let report = Report::new(path, text);
     let document = match toml_span::parse(text) {

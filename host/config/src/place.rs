@@ -8,7 +8,7 @@ use toml_span::value::Value;
 use crate::diagnostic::Code;
 use crate::keys::Kind;
 use crate::report::{At, Note};
-use crate::section::Section;
+use crate::section::{Reader, Section};
 use crate::values::{Bad, text};
 use crate::words::Envelope;
 
@@ -133,44 +133,46 @@ impl fmt::Display for Place {
 /// The place that a `source`, `dead_letter` or `invalid_message` names; none where it is absent or wrong.
 pub(crate) fn read(section: &Section<'_>) -> Option<Place> {
     let (embedded, sqs) = (section.below("embedded"), section.below("sqs"));
-    match (embedded.is_present(), sqs.is_present()) {
-        (true, true) => {
+    let on_embedded = embedded.is_present().then(|| read_embedded(&embedded));
+    let on_sqs = sqs.is_present().then(|| read_sqs(&sqs));
+    match (on_embedded, on_sqs) {
+        (Some(_), Some(_)) => {
             let message = "two transports for one place: keep one of them";
             section.error("sqs", At::Key, Note::new(Code::Contradiction, message));
             None
         }
-        (true, false) => {
-            required(&embedded, "queue")?;
-            embedded.read("queue", embedded_queue).map(|queue| Place::Embedded { queue })
-        }
-        (false, true) => read_sqs(&sqs),
-        (false, false) => {
+        (Some(place), None) | (None, Some(place)) => place,
+        (None, None) => {
             if section.is_present() && section.names().is_empty() {
-                section.error("", At::Key, no_transport());
+                section.error("", At::Key, missing("no transport is named"));
             }
             None
         }
     }
 }
 
-/// The note about a place without a transport.
-pub(crate) fn no_transport() -> Note {
-    Note::new(Code::Missing, "no transport is named")
+/// The note about a place that is not said.
+pub(crate) fn missing(message: &str) -> Note {
+    Note::new(Code::Missing, message)
         .allowed("`{ embedded.queue = \"NAME\" }` or `{ sqs.queue = \"NAME\" }`")
 }
 
-fn required(section: &Section<'_>, name: &str) -> Option<()> {
-    if section.has(name) {
-        return Some(());
+fn read_embedded(section: &Section<'_>) -> Option<Place> {
+    let queue = required(section, embedded_queue)?;
+    Some(Place::Embedded { queue })
+}
+
+fn required<T>(section: &Section<'_>, read: Reader<T>) -> Option<T> {
+    if section.has("queue") {
+        return section.read("queue", read);
     }
-    let note = Note::new(Code::Missing, format!("`{name}` is missing: the queue has no name"));
-    section.error(name, At::Key, note);
+    let note = Note::new(Code::Missing, "`queue` is missing: the place has no name");
+    section.error("queue", At::Key, note);
     None
 }
 
 fn read_sqs(section: &Section<'_>) -> Option<Place> {
-    required(section, "queue")?;
-    let queue = section.read("queue", sqs_queue);
+    let queue = required(section, sqs_queue);
     let topic = section.read("topic", sns_topic);
     let envelope = section.word("envelope").unwrap_or(Envelope::Raw);
     let queue = queue?;

@@ -37,8 +37,7 @@ impl Review<'_> {
                 short_cap(one),
                 mixed("dead_letter", one.dead_letter.as_ref(), one),
                 mixed("invalid_message", one.invalid_message.as_ref(), one),
-                self.native(one),
-                native_target(one),
+                self.native(one).or_else(|| native_target(one)),
                 self.native_circle(one),
                 self.long_delay(one),
             ];

@@ -13,7 +13,7 @@ use crate::values::{self, Bad};
 use crate::words::Word;
 
 /// Reads a value of a kind.
-type Reader<T> = fn(&Value<'_>, &Kind) -> Result<T, Bad>;
+pub(crate) type Reader<T> = fn(&Value<'_>, &Kind) -> Result<T, Bad>;
 
 /// A table, present or not. What is absent has its default; what is wrong is reported and has it too, since a
 /// configuration with an error is never used.
@@ -189,9 +189,10 @@ fn default<T>(key: &Key, read: Reader<T>) -> Option<T> {
     read(document.pointer("/value")?, &key.kind).ok()
 }
 
-/// A sentence of the table of keys as the end of a message.
-fn lower(sentence: &str) -> String {
+/// The first sentence of a meaning as the end of a message.
+fn lower(meaning: &str) -> String {
+    let sentence = meaning.split_inclusive(". ").next().unwrap_or(meaning);
     let mut characters = sentence.chars();
     let first = characters.next().map(|c| c.to_lowercase().to_string()).unwrap_or_default();
-    format!("{first}{}", characters.as_str()).trim_end_matches('.').to_owned()
+    format!("{first}{}", characters.as_str()).trim_end_matches(['.', ' ']).to_owned()
 }

@@ -7,19 +7,12 @@ use crate::diagnostic::Code;
 use crate::place::{self, Place, SqsPlace};
 use crate::report::{At, Note};
 use crate::section::Section;
-use crate::types::{Deduplicate, DeduplicationKey, Native, Subscription};
+use crate::types::{Deduplicate, DeduplicationKey, Native, Provisioning, Subscription};
 use crate::values;
-use crate::words::{Dispatch, Envelope, Provision};
+use crate::words::{Dispatch, Envelope};
 
 /// Messages in a handler at once where the configuration does not say.
 const DEFAULT_CONCURRENCY: u32 = 16;
-
-/// What a transport's section says about provisioning.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Provisioning {
-    pub(crate) embedded: Provision,
-    pub(crate) sqs: Provision,
-}
 
 /// Every subscription whose source could be read; what is wrong with the others is reported.
 pub(crate) fn read(section: &Section<'_>, provisioning: Provisioning) -> Vec<Subscription> {
@@ -33,11 +26,14 @@ fn read_one(
     provisioning: Provisioning,
 ) -> Option<Subscription> {
     if !section.has("source") {
-        let message = "`source` is missing: where messages come from";
-        let allowed = "`{ embedded.queue = \"NAME\" }` or `{ sqs.queue = \"NAME\" }`";
-        section.error("source", At::Key, Note::new(Code::Missing, message).allowed(allowed));
+        let note = place::missing("`source` is missing: where messages come from");
+        section.error("source", At::Key, note);
     }
     let source = place::read(&section.below("source"));
+    let provisioning = match section.word("provision") {
+        Some(own) => Provisioning { embedded: own, sqs: own },
+        None => provisioning,
+    };
     let dispatch = section.word("dispatch").unwrap_or(Dispatch::Concurrent);
     let handler = section.read("handler", values::handler).unwrap_or_default();
     // Everything is read before a missing source ends it, so that every finding is there.
@@ -54,7 +50,8 @@ fn read_one(
         deduplicate: deduplicate(&section.below("deduplicate")),
         rejected: section.flag("rejected"),
         reads_copies: false,
-        provision: provision(section, source.as_ref(), provisioning),
+        provision: provisioning.embedded,
+        provisioning,
         native: native(&section.below("native"), source.as_ref()),
         semantics: section.word("semantics"),
         ordering: section.text_word("ordering").map(|word| match word {
@@ -62,7 +59,8 @@ fn read_one(
             _ => Ordering::None,
         }),
     };
-    source.map(|source| Subscription { source, ..rest })
+    let source = source?;
+    Some(Subscription { provision: provisioning.at(&source), source, ..rest })
 }
 
 fn concurrency(section: &Section<'_>, dispatch: Dispatch) -> u32 {
@@ -107,17 +105,6 @@ fn deduplicate(section: &Section<'_>) -> Option<Deduplicate> {
     })
 }
 
-fn provision(
-    section: &Section<'_>,
-    source: Option<&Place>,
-    provisioning: Provisioning,
-) -> Provision {
-    section.word("provision").unwrap_or(match source {
-        Some(Place::Sqs(_)) => provisioning.sqs,
-        Some(Place::Embedded { .. }) | None => provisioning.embedded,
-    })
-}
-
 fn native(section: &Section<'_>, source: Option<&Place>) -> Option<Native> {
     if !section.is_present() {
         return None;
@@ -132,11 +119,11 @@ fn native(section: &Section<'_>, source: Option<&Place>) -> Option<Native> {
 }
 
 fn native_dead_letter(section: &Section<'_>, source: Option<&Place>) -> Option<Place> {
-    match source? {
-        Place::Embedded { .. } => {
+    match source {
+        Some(Place::Embedded { .. }) => {
             section.read("queue", place::embedded_queue).map(|queue| Place::Embedded { queue })
         }
-        Place::Sqs(_) => section
+        Some(Place::Sqs(_)) | None => section
             .read("queue", place::sqs_queue)
             .map(|queue| Place::Sqs(SqsPlace { queue, topic: None, envelope: Envelope::Raw })),
     }

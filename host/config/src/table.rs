@@ -160,7 +160,7 @@ pub const KEYS: &[Key] = &[
         "tenants.<tenant>.handlers.<handler>.component",
         Kind::Path,
         Required,
-        "The component. The file is watched: replacing it swaps the handler.",
+        "The handler's component file. It is watched: replacing it swaps the handler.",
     ),
     key(
         "tenants.<tenant>.handlers.<handler>.limits.memory",
@@ -351,8 +351,8 @@ pub const KEYS: &[Key] = &[
     key(
         "subscriptions.<subscription>.provision",
         PROVISION,
-        Absent("the transport's"),
-        "As the transport's, for the source and destinations of this subscription.",
+        Absent("each transport's"),
+        "As the transports', for the source and the destinations of this subscription.",
     ),
     key(
         "subscriptions.<subscription>.native.max_receive_count",

@@ -249,14 +249,44 @@ pub struct Subscription {
     /// Whether rejected copies in the source are honoured (C-7): `rejected`, or the source is a rejection
     /// destination of this configuration.
     pub reads_copies: bool,
-    /// `provision`, the source's transport's where it is absent.
+    /// What is done about the source: [`Subscription::provision_at`] of it.
     pub provision: Provision,
+    /// `provision`, each transport's own where it is absent.
+    pub provisioning: Provisioning,
     /// `native`.
     pub native: Option<Native>,
     /// `semantics`, where it is declared.
     pub semantics: Option<Semantics>,
     /// `ordering`, where it is declared.
     pub ordering: Option<Ordering>,
+}
+
+impl Subscription {
+    /// What is done at start-up about a source or destination of this subscription.
+    #[must_use]
+    pub fn provision_at(&self, place: &Place) -> Provision {
+        self.provisioning.at(place)
+    }
+}
+
+/// What is done at start-up, by transport.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Provisioning {
+    /// About embedded queues.
+    pub embedded: Provision,
+    /// About queues, topics and policies of SQS and SNS.
+    pub sqs: Provision,
+}
+
+impl Provisioning {
+    /// What is done about this place.
+    #[must_use]
+    pub fn at(&self, place: &Place) -> Provision {
+        match place {
+            Place::Embedded { .. } => self.embedded,
+            Place::Sqs(_) => self.sqs,
+        }
+    }
 }
 
 /// `deduplicate` (S-5).

@@ -79,7 +79,7 @@ pub struct ReadableSize(pub u64);
 impl fmt::Display for ReadableSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-        match units.into_iter().find(|(_, factor)| self.0 > 0 && self.0 % factor == 0) {
+        match units.into_iter().find(|(_, factor)| self.0 > 0 && self.0.is_multiple_of(*factor)) {
             Some((unit, factor)) => write!(f, "{}{unit}", self.0 / factor),
             None => write!(f, "{}B", self.0),
         }

@@ -1,4 +1,10 @@
 //! What a sound configuration means.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 mod common;
 
@@ -7,8 +13,8 @@ use std::time::Duration;
 
 use common::{both, sound, with_handler, with_sqs, with_subscription};
 use pumphouse_config::{
-    Config, DeduplicationKey, Dispatch, Envelope, LogFormat, LogLevel, Place, Provision, Secret,
-    Semantics, Setting, Store,
+    DeduplicationKey, Dispatch, Envelope, LogFormat, LogLevel, Place, Provision, Secret, Semantics,
+    Setting, Store, parse,
 };
 use pumphouse_contract::ports::Ordering;
 use pumphouse_contract::{Budget, Jitter, OnFault, Policy};
@@ -176,7 +182,7 @@ fn the_examples_are_sound() {
         let path =
             Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/{name}.toml"));
         let text = std::fs::read_to_string(&path).expect("an example");
-        let loaded = Config::parse(&text, &path, &both()).unwrap_or_else(|found| panic!("{found}"));
+        let loaded = parse(&text, &path, &both()).unwrap_or_else(|found| panic!("{found}"));
         assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
         assert_eq!(loaded.config.subscriptions.len(), 1);
     }
@@ -192,4 +198,21 @@ fn a_secret_is_read_where_it_is_said_to_be() {
     assert!(Secret::File(path).resolve().is_err(), "an empty file holds no secret");
     assert!(Secret::File(folder.path().join("absent")).resolve().is_err());
     assert!(Secret::Env("PUMPHOUSE_TEST_THAT_NOBODY_SETS".into()).resolve().is_err());
+}
+
+/// Without a word of its own each place is provisioned as its transport's section says.
+#[test]
+fn a_destination_is_provisioned_as_its_own_transport() {
+    let read = |rest: &str| {
+        let text = with_sqs(
+            "queue = \"q\"",
+            &format!("dead_letter = {{ embedded.queue = \"d\" }}\n{rest}"),
+        );
+        let one = sound(&text).subscriptions.remove(0);
+        let dead_letter = one.dead_letter.clone().expect("a destination");
+        (one.provision, one.provision_at(&one.source), one.provision_at(&dead_letter))
+    };
+    let (validate, create, assume) = (Provision::Validate, Provision::Create, Provision::Assume);
+    assert_eq!(read(""), (validate, validate, create));
+    assert_eq!(read("provision = \"assume\"\n"), (assume, assume, assume));
 }

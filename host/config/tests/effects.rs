@@ -1,0 +1,141 @@
+//! What is in force, and what a reload changes.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod common;
+
+use common::{both, sound, with_handler, with_sqs, with_subscription};
+use pumphouse_config::{Changes, Config, Delta};
+use pumphouse_contract::review;
+
+/// S-1: what `check` prints.
+#[test]
+fn s_1_what_is_in_force_is_said() {
+    let embedded = sound(&with_subscription("dispatch = \"sequential\"\n"));
+    let sqs = sound(&with_sqs(
+        r#"queue = "arn:aws:sqs:eu-west-1:123456789012:orders.fifo", topic = "events.fifo""#,
+        r#"
+        retry = { backoff = "2s", max_backoff = "5m", jitter = "none", window = "30m" }
+        deduplicate = { key = "header:idempotency-key", ttl = "48h" }
+        native = { max_receive_count = 2 }
+        rejected = true
+        "#,
+    ));
+    let discarding = sound(&with_handler(
+        "[subscriptions.s]\nsource = { sqs = { queue = \"q\", envelope = \"enveloped\" } }\nhandler = \"acme/orders\"\nmax_deliveries = 0\nretry.backoff = \"0s\"\n",
+    ));
+    let said: Vec<String> = [embedded, sqs, discarding]
+        .iter()
+        .flat_map(|config| config.effective(&both()))
+        .map(|one| one.to_string())
+        .collect();
+    insta::assert_snapshot!(said.join("\n"));
+}
+
+/// C-15: min(R, M).
+#[test]
+fn c_15_the_lower_limit_is_in_force() {
+    let limit = |budget: &str, native: &str| {
+        let rest = format!("dead_letter = {{ sqs.queue = \"d\" }}\n{native}");
+        let text = with_sqs("queue = \"q\"", &rest)
+            .replace("max_deliveries = 3", &format!("max_deliveries = {budget}"));
+        sound(&text).effective(&both())[0].delivery_limit()
+    };
+    let native = "native = { max_receive_count = 5 }\n";
+    assert_eq!(limit("-1", ""), None);
+    assert_eq!(limit("-1", native), Some(5));
+    assert_eq!(limit("3", ""), Some(3));
+    assert_eq!(limit("3", native), Some(3));
+    assert_eq!(limit("10", native), Some(5));
+    assert_eq!(limit("0", ""), Some(1));
+}
+
+/// A caller adds what the broker says to the facts and gets the same rules (F-2).
+#[test]
+fn f_2_the_brokers_own_limit_can_be_added() {
+    let config = sound(&with_sqs("queue = \"q\"", "dead_letter = { sqs.queue = \"d\" }\n"));
+    let mut facts = config.facts();
+    assert_eq!(review(&facts), []);
+    facts[0].native_limit = Some(3);
+    assert!(review(&facts)[0].text.contains("the effective limit is 3"));
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn changes(old: &str, new: &str) -> Changes {
+    Config::changes(&sound(old), &sound(new))
+}
+
+fn restarted(subscriptions: &[&str], handlers: &[&str]) -> Changes {
+    Changes {
+        subscriptions: Delta { restarted: names(subscriptions), ..Delta::default() },
+        handlers: Delta { restarted: names(handlers), ..Delta::default() },
+        at_restart: vec![],
+    }
+}
+
+const SECOND: &str =
+    "[subscriptions.second]\nsource = { sqs.queue = \"q\" }\nhandler = \"acme/orders\"\n";
+
+/// FR-31: only what differs is touched.
+#[test]
+fn fr_31_a_reload_touches_what_changed() {
+    let one = with_subscription("");
+    let two = format!("{one}{SECOND}");
+    assert!(changes(&one, &one).is_empty());
+    assert!(changes(&two, &format!("# a comment\n{two}")).is_empty());
+    assert_eq!(changes(&one, &two).subscriptions.started, ["second"]);
+    assert_eq!(changes(&two, &one).subscriptions.stopped, ["second"]);
+    assert_eq!(
+        changes(&two, &two.replace("max_deliveries = 3", "max_deliveries = 4")),
+        restarted(&["orders"], &[])
+    );
+    let region = format!("{two}[sqs]\nregion = \"eu-west-1\"\n");
+    assert_eq!(changes(&two, &region), restarted(&["second"], &[]));
+}
+
+#[test]
+fn fr_31_a_handlers_limits_restart_what_it_handles() {
+    let one = with_subscription("");
+    let own = format!("{one}[tenants.acme.handlers.orders.grants]\nlogging = true\n");
+    assert_eq!(changes(&one, &own), restarted(&["orders"], &["acme/orders"]));
+    let tenants = format!("{one}[tenants.acme.limits]\nconcurrency = 3\n");
+    assert_eq!(changes(&one, &tenants), restarted(&["orders"], &["acme/orders"]));
+    let other = format!("{one}[tenants.acme.handlers.other]\ncomponent = \"other.wasm\"\n");
+    let change = changes(&one, &other);
+    assert_eq!(
+        (change.subscriptions, change.handlers.started),
+        (Delta::default(), names(&["acme/other"]))
+    );
+}
+
+/// What only a new process can take is named, not silently passed over.
+#[test]
+fn fr_31_what_needs_a_new_process_is_named() {
+    let at_restart =
+        |lines: &str| changes(&with_subscription(""), &with_subscription(lines)).at_restart;
+    assert_eq!(
+        at_restart("[host]\nstate = \"other\"\nadmin.listen = \"off\"\n"),
+        ["host.state", "host.admin.listen"]
+    );
+    assert_eq!(
+        at_restart("[host]\ngrace = \"5s\"\nlog.level = \"debug\"\n"),
+        ["host.grace", "host.log"]
+    );
+    assert_eq!(
+        at_restart("[host]\npool_slots = 1\nguest_threads = 1\n"),
+        ["host.pool_slots", "host.guest_threads"]
+    );
+    assert_eq!(at_restart("[embedded]\nstore = \"memory\"\n"), ["embedded.store"]);
+    assert_eq!(
+        at_restart("[tenants.acme]\nlimits = { memory = \"65MiB\", table = 20001 }\n"),
+        ["limits.memory", "limits.table"]
+    );
+    assert!(at_restart("[tenants.acme]\nlimits = { memory = \"1MiB\" }\n").is_empty());
+}
