@@ -1,14 +1,15 @@
 //! What is asked, and what is answered.
 
+use axum::extract::DefaultBodyLimit;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router};
 use pumphouse_contract::ports::{Condition, HandlerStatus, SubscriptionStatus};
 use serde::Serialize;
 
-use crate::AdminPorts;
+use crate::{AdminPorts, queues};
 
 /// The media type that scrapers know.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -19,13 +20,15 @@ pub(crate) fn router(ports: AdminPorts) -> Router {
         .route("/readyz", get(readiness))
         .route("/status", get(status))
         .route("/metrics", get(metrics))
+        .route("/v1/queues/{queue}/messages", post(queues::publish).get(queues::peek))
+        .layer(DefaultBodyLimit::max(queues::LONGEST_REQUEST))
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .with_state(ports)
 }
 
 /// An answer that is true for this moment alone.
-fn now(status: StatusCode, body: impl Serialize) -> Response {
+pub(crate) fn now(status: StatusCode, body: impl Serialize) -> Response {
     (status, [(header::CACHE_CONTROL, "no-store")], Json(body)).into_response()
 }
 
@@ -135,10 +138,13 @@ struct Refusal {
 }
 
 async fn unknown() -> Response {
-    let error = "no such path; there are /healthz, /readyz, /status and /metrics";
+    let error = "no such path; there are /healthz, /readyz, /status, /metrics and /v1/queues/{queue}/messages";
     now(StatusCode::NOT_FOUND, Refusal { error })
 }
 
 async fn wrong_method() -> Response {
-    now(StatusCode::METHOD_NOT_ALLOWED, Refusal { error: "only GET and HEAD are answered" })
+    now(
+        StatusCode::METHOD_NOT_ALLOWED,
+        Refusal { error: "this path is not asked with that method" },
+    )
 }

@@ -1,14 +1,16 @@
 //! What a host says of itself over HTTP: `/healthz`, `/readyz`, `/status` and `/metrics`.
 //!
-//! Everything is read-only, and nothing of a message is shown. It is made for a loopback address or a network
-//! that is trusted: there is no encryption and nobody is asked who they are.
+//! Beside them the queues of the embedded broker, `/v1/queues/{queue}/messages`, to publish to and to look into.
+//! It is made for a loopback address or a network that is trusted: there is no encryption and nobody is asked who
+//! they are.
 
 mod answers;
+mod queues;
 mod server;
 
 use std::sync::Arc;
 
-use pumphouse_contract::ports::{Handlers, Subscriptions};
+use pumphouse_contract::ports::{Handlers, Queues, Subscriptions};
 
 pub use server::{CONNECTION_TIMEOUT, HEADER_TIMEOUT, MOST_CONNECTIONS, STOP_GRACE, serve};
 
@@ -24,6 +26,8 @@ pub struct AdminPorts {
     pub handlers: Arc<dyn Handlers>,
     /// The metrics.
     pub metrics: Metrics,
+    /// The queues of the embedded broker, where there is one.
+    pub queues: Option<Arc<dyn Queues>>,
     /// The version of the host.
     pub version: &'static str,
 }

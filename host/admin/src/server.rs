@@ -36,8 +36,8 @@ const HEADER_BYTES: usize = 16 * 1024;
 
 /// Answers on `listener` until `shutdown` is done, and then for at most [`STOP_GRACE`].
 ///
-/// A connection carries one request, lasts at most [`CONNECTION_TIMEOUT`] and has [`HEADER_TIMEOUT`] to ask; no
-/// request's body is read. At most [`MOST_CONNECTIONS`] are open at once. Dropping the future closes them all.
+/// A connection carries one request, lasts at most [`CONNECTION_TIMEOUT`] and has [`HEADER_TIMEOUT`] to ask; a
+/// request's body is bounded. At most [`MOST_CONNECTIONS`] are open at once. Dropping the future closes them all.
 ///
 /// # Errors
 /// The listener has no address: it is not one.

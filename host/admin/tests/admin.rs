@@ -76,8 +76,13 @@ impl Admin {
         let address = listener.local_addr().unwrap();
         let house = Arc::new(House::default());
         let subscriptions: Arc<dyn Subscriptions> = Arc::clone(&house) as _;
-        let ports =
-            AdminPorts { subscriptions, handlers: Arc::new(Orders), metrics, version: "1.2.3" };
+        let ports = AdminPorts {
+            subscriptions,
+            handlers: Arc::new(Orders),
+            metrics,
+            queues: None,
+            version: "1.2.3",
+        };
         let (stop, stopped) = oneshot::channel();
         let served = tokio::spawn(serve(listener, ports, async {
             let _ = stopped.await;

@@ -448,7 +448,7 @@ pub struct Waiting {
     pub message: Arc<Message>,
     /// How often it was delivered.
     pub deliveries: u32,
-    /// `ready`, `delayed` or `leased`.
+    /// `ready`, `delayed`, `leased`, or `behind` another of its ordering key.
     pub state: &'static str,
 }
 

@@ -13,7 +13,6 @@ impl Inner {
     pub(crate) fn span(&self, delivery: &Delivery) -> tracing::Span {
         let span = tracing::info_span!(
             "process",
-            otel.kind = "consumer",
             subscription = self.name(),
             message_id = delivery.message.id,
             attempt = delivery.counted.count().deliveries(),

@@ -39,7 +39,18 @@ const CONFINED: [(&str, &[&str]); 5] = [
     ("aws-sdk-sqs", &["pumphouse-sqs"]),
     ("axum", &["pumphouse-admin"]),
     ("anyhow", &["pumphouse"]),
-    ("tokio", &["pumphouse-pump", "pumphouse-broker", "pumphouse-sandbox", "pumphouse-state", "pumphouse-admin", "pumphouse-sqs", "pumphouse"]),
+    (
+        "tokio",
+        &[
+            "pumphouse-pump",
+            "pumphouse-broker",
+            "pumphouse-sandbox",
+            "pumphouse-state",
+            "pumphouse-admin",
+            "pumphouse-sqs",
+            "pumphouse",
+        ],
+    ),
 ];
 
 /// Every crate of the host with what it leans on, its tests aside.
@@ -51,7 +62,8 @@ fn leanings() -> BTreeMap<String, BTreeSet<String>> {
         .unwrap();
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
     let packages = metadata["packages"].as_array().unwrap().iter();
-    let of_the_host = packages.filter(|one| one["manifest_path"].as_str().unwrap().contains("/host/"));
+    let of_the_host =
+        packages.filter(|one| one["manifest_path"].as_str().unwrap().contains("/host/"));
     of_the_host
         .map(|one| {
             let leans = one["dependencies"].as_array().unwrap().iter();
@@ -71,7 +83,11 @@ fn every_arrow_is_on_the_map() {
         let off = leanings[name]
             .iter()
             .filter(|on| on.starts_with("pumphouse") && !allowed.contains(&on.as_str()));
-        assert_eq!(off.collect::<Vec<_>>(), Vec::<&String>::new(), "{name} leans on what is not on the map");
+        assert_eq!(
+            off.collect::<Vec<_>>(),
+            Vec::<&String>::new(),
+            "{name} leans on what is not on the map"
+        );
     }
 }
 

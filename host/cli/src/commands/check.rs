@@ -32,7 +32,9 @@ pub(crate) fn check(arguments: &Check) -> Result<Exit> {
 }
 
 fn diagnostic(one: &Diagnostic) -> Value {
-    Value::Object(one.fields().into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect())
+    Value::Object(
+        one.fields().into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect(),
+    )
 }
 
 fn subscription(one: &Effective) -> Value {

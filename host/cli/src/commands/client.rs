@@ -43,7 +43,10 @@ impl Client {
     }
 
     fn unreachable(&self) -> String {
-        format!("no host answers at {}: is `pumphouse run` running with this configuration?", self.base)
+        format!(
+            "no host answers at {}: is `pumphouse run` running with this configuration?",
+            self.base
+        )
     }
 }
 

@@ -97,8 +97,11 @@ async fn call(arguments: &Invoke, invocation: Invocation) -> Result<(Ended, Stri
         },
         watch: false,
     };
-    let sandbox =
-        Sandbox::new(SandboxSettings { pool_slots: 2, max_memory: memory, ..SandboxSettings::default() })?;
+    let sandbox = Sandbox::new(SandboxSettings {
+        pool_slots: 2,
+        max_memory: memory,
+        ..SandboxSettings::default()
+    })?;
     let version = sandbox.load(spec).await?.begin();
     Ok((version.call(invocation).await, version.digest().to_owned()))
 }

@@ -29,7 +29,11 @@ pub(crate) fn version(arguments: &Version) -> Result<Exit> {
     if arguments.json {
         say(serde_json::json!({ "version": version, "transports": transports, "wit": host::WIT }));
     } else {
-        say(format!("pumphouse {version} (transports: {}; handlers: {})", transports.join(", "), host::WIT));
+        say(format!(
+            "pumphouse {version} (transports: {}; handlers: {})",
+            transports.join(", "),
+            host::WIT
+        ));
     }
     Ok(Exit::Done)
 }
@@ -43,7 +47,8 @@ pub(crate) fn completions(arguments: &Completions) -> Result<Exit> {
 
 /// `NAME=VALUE` as its two parts.
 fn pair(text: &str) -> Result<(String, String)> {
-    let (name, value) = text.split_once('=').with_context(|| format!("{text:?} is not NAME=VALUE"))?;
+    let (name, value) =
+        text.split_once('=').with_context(|| format!("{text:?} is not NAME=VALUE"))?;
     Ok((name.to_owned(), value.to_owned()))
 }
 

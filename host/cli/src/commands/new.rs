@@ -27,8 +27,14 @@ const SDK: [(&str, &str); 10] = [
     ("src/config.rs", include_str!("../../../../guests/sdk/src/config.rs")),
     ("src/wit.rs", include_str!("../../../../guests/sdk/src/wit.rs")),
     ("wit/handler.wit", include_str!("../../../../guests/sdk/wit/handler.wit")),
-    ("wit/deps/config/config.wit", include_str!("../../../../guests/sdk/wit/deps/config/config.wit")),
-    ("wit/deps/logging/logging.wit", include_str!("../../../../guests/sdk/wit/deps/logging/logging.wit")),
+    (
+        "wit/deps/config/config.wit",
+        include_str!("../../../../guests/sdk/wit/deps/config/config.wit"),
+    ),
+    (
+        "wit/deps/logging/logging.wit",
+        include_str!("../../../../guests/sdk/wit/deps/logging/logging.wit"),
+    ),
 ];
 
 pub(crate) fn new(arguments: &New) -> Result<Exit> {
@@ -51,15 +57,22 @@ pub(crate) fn new(arguments: &New) -> Result<Exit> {
 fn checked(name: &str) -> Result<&str> {
     let starts = name.starts_with(|c: char| c.is_ascii_lowercase());
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
-    if !starts || !name.chars().all(fits) || name.len() > 64 || ["test", "core", "std"].contains(&name) {
-        bail!("{name:?} can't be a project's name: lower-case letters, digits, `-` and `_`, a letter first, at most 64");
+    if !starts
+        || !name.chars().all(fits)
+        || name.len() > 64
+        || ["test", "core", "std"].contains(&name)
+    {
+        bail!(
+            "{name:?} can't be a project's name: lower-case letters, digits, `-` and `_`, a letter first, at most 64"
+        );
     }
     Ok(name)
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).with_context(|| format!("{} can't be made", folder.display()))?;
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("{} can't be made", folder.display()))?;
     std::fs::write(path, text).with_context(|| format!("{} can't be written", path.display()))
 }
 

@@ -84,7 +84,10 @@ enum Publisher {
     /// Through the running host, which alone may open its store.
     Host { client: Client, queue: String },
     /// Straight to the broker.
-    Broker { runtime: tokio::runtime::Runtime, sink: std::sync::Arc<dyn pumphouse_contract::ports::Sink> },
+    Broker {
+        runtime: tokio::runtime::Runtime,
+        sink: std::sync::Arc<dyn pumphouse_contract::ports::Sink>,
+    },
 }
 
 impl Publisher {

@@ -32,11 +32,17 @@ pub(crate) async fn load(sandbox: &Sandbox, config: &Config, names: &[String]) -
     let loads = handlers.map(|handler| async move {
         let spec = spec(handler, config)?;
         let loaded = sandbox.load(spec).await;
-        loaded.with_context(|| format!("handler {}", handler.name)).map(|l| (handler.name.clone(), l))
+        loaded
+            .with_context(|| format!("handler {}", handler.name))
+            .map(|l| (handler.name.clone(), l))
     });
-    let (loaded, failed): (Vec<_>, Vec<_>) = join_all(loads).await.into_iter().partition(Result::is_ok);
-    let problems: Vec<String> =
-        failed.into_iter().filter_map(Result::err).map(|error: anyhow::Error| format!("{error:#}")).collect();
+    let (loaded, failed): (Vec<_>, Vec<_>) =
+        join_all(loads).await.into_iter().partition(Result::is_ok);
+    let problems: Vec<String> = failed
+        .into_iter()
+        .filter_map(Result::err)
+        .map(|error: anyhow::Error| format!("{error:#}"))
+        .collect();
     if !problems.is_empty() {
         bail!("{}", problems.join("\n"));
     }
@@ -58,7 +64,10 @@ fn spec(handler: &HandlerConfig, config: &Config) -> Result<HandlerSpec> {
             concurrency: limits.concurrency.unwrap_or(config.host.pool_slots) as usize,
             ..defaults
         },
-        grants: Grants { logging: handler.grants.logging, config: granted(&handler.grants.config)? },
+        grants: Grants {
+            logging: handler.grants.logging,
+            config: granted(&handler.grants.config)?,
+        },
         watch: true,
     })
 }

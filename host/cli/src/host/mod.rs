@@ -2,8 +2,9 @@
 
 mod depths;
 mod handlers;
-mod running;
+mod lock;
 mod reload;
+mod running;
 mod slot;
 mod start;
 mod transports;
@@ -14,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use pumphouse_config::{Build, Config, Loaded, Place};
+use pumphouse_config::{Config, Loaded, Place};
 use pumphouse_contract::ports::Sink;
 use pumphouse_telemetry::{LogFormat, LogSettings, init_logs};
 

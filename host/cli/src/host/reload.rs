@@ -79,7 +79,10 @@ pub(crate) async fn reload(
         }
         Err(error) => {
             let why = format!("{error:#}");
-            tracing::error!(problem = why, "configuration on disk rejected; the one in force stays");
+            tracing::error!(
+                problem = why,
+                "configuration on disk rejected; the one in force stays"
+            );
             view.reject(Some(why));
             in_force
         }
@@ -88,7 +91,8 @@ pub(crate) async fn reload(
 
 async fn take(path: &Path, common: &Common, old: &InForce, view: &Arc<View>) -> Result<InForce> {
     let file = path.to_owned();
-    let loaded = tokio::task::spawn_blocking(move || pumphouse_config::load(&file, &build())).await?;
+    let loaded =
+        tokio::task::spawn_blocking(move || pumphouse_config::load(&file, &build())).await?;
     let loaded = match loaded {
         Ok(loaded) => loaded,
         Err(found) => bail!("{}", found.render(false).trim()),
@@ -120,12 +124,7 @@ async fn prepare(
     Ok(InForce::new(Arc::new(config), transports, handlers, Some(old)))
 }
 
-async fn apply(
-    changes: &Changes,
-    common: &Common,
-    new: &InForce,
-    view: &Arc<View>,
-) -> Result<()> {
+async fn apply(changes: &Changes, common: &Common, new: &InForce, view: &Arc<View>) -> Result<()> {
     let subscriptions = &changes.subscriptions;
     let starting: Vec<Opening> = subscriptions
         .started

@@ -19,11 +19,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::Exit;
+use crate::host::handlers;
+use crate::host::lock::StateLock;
 use crate::host::reload::{SCAN_EVERY, Watch, reload};
 use crate::host::running::{Common, InForce, Opening, with_broker_facts};
 use crate::host::transports::{Transports, WireError, Wired};
 use crate::host::view::View;
-use crate::host::handlers;
 
 /// A subscription with what came of opening it.
 pub(crate) type Opened = (Opening, Result<Wired, WireError>);
@@ -36,6 +37,7 @@ pub(crate) async fn run(path: PathBuf, loaded: Loaded) -> Result<Exit> {
         tracing::warn!(finding = %warning, "finding in the configuration");
     }
     let config = Arc::new(loaded.config);
+    let _lock = StateLock::take(&config.host.state)?;
     let stop = CancellationToken::new();
     let started = tokio::select! {
         started = start(config.clone()) => started?,
@@ -75,7 +77,8 @@ async fn start(config: Arc<Config>) -> Result<Started> {
     let loaded = handlers::load(&sandbox, &config, &names).await?;
     let common = Common::new(clock, sandbox, state, Metrics::new(), config.host.grace);
     let in_force = InForce::new(config.clone(), transports, loaded, None);
-    let openings = config.subscriptions.iter().map(|one| Opening::new(&one.name, &common, &in_force));
+    let openings =
+        config.subscriptions.iter().map(|one| Opening::new(&one.name, &common, &in_force));
     let opened = open_all(openings.collect()).await?;
     say_findings(&config, &opened);
     let view = Arc::new(View::default());
@@ -153,7 +156,9 @@ async fn serve_admin(
 ) -> Result<Option<tokio::task::JoinHandle<()>>> {
     let Some(listen) = config.host.admin_listen else { return Ok(None) };
     let listener = TcpListener::bind(listen).await.with_context(|| {
-        format!("admin.listen {listen} can't be bound: is another host running, or another port wanted?")
+        format!(
+            "admin.listen {listen} can't be bound: is another host running, or another port wanted?"
+        )
     })?;
     let ports = AdminPorts {
         subscriptions: view.clone(),

@@ -105,7 +105,9 @@ impl Transports {
     pub(crate) async fn wire(&self, subscription: &Subscription) -> Result<Wired, WireError> {
         let (source, native_limit, retention) = self.source(subscription).await?;
         let sinks = Sinks {
-            dead_letter: self.optional_sink(subscription.dead_letter.as_ref(), subscription).await?,
+            dead_letter: self
+                .optional_sink(subscription.dead_letter.as_ref(), subscription)
+                .await?,
             invalid_message: self
                 .optional_sink(subscription.invalid_message.as_ref(), subscription)
                 .await?,
@@ -155,7 +157,10 @@ impl Transports {
 
     /// The embedded broker, with that queue made or looked for.
     async fn embedded(&self, queue: &str, provision: Provision) -> Result<&Broker, WireError> {
-        let broker = self.broker.as_ref().ok_or_else(|| WireError::fatal("the embedded broker is not open"))?;
+        let broker = self
+            .broker
+            .as_ref()
+            .ok_or_else(|| WireError::fatal("the embedded broker is not open"))?;
         match provision {
             Provision::Create => broker.create(queue).await.map_err(WireError::fatal)?,
             Provision::Validate if !broker.exists(queue) => {
@@ -171,7 +176,9 @@ impl Transports {
 
 async fn embedded(config: &Config, clock: &Arc<dyn Clock>) -> Result<Option<Broker>> {
     let places = config.subscriptions.iter().flat_map(|one| {
-        [Some(&one.source), one.dead_letter.as_ref(), one.invalid_message.as_ref()].into_iter().flatten()
+        [Some(&one.source), one.dead_letter.as_ref(), one.invalid_message.as_ref()]
+            .into_iter()
+            .flatten()
     });
     if !places.into_iter().any(|place| matches!(place, Place::Embedded { .. })) {
         return Ok(None);
@@ -184,15 +191,18 @@ async fn embedded(config: &Config, clock: &Arc<dyn Clock>) -> Result<Option<Brok
     }))
 }
 
-/// A sink for one place, without a host around it.
+/// A sink for one place, without a host around it. An embedded one can't be had: its store is the host's alone.
+#[cfg(feature = "sqs")]
 pub(crate) async fn sink_alone(config: &Config, place: &Place) -> Result<Arc<dyn Sink>> {
     let clock: Arc<dyn Clock> = Arc::new(pumphouse_pump::SystemClock::new());
-    let transports = Transports {
-        broker: None,
-        #[cfg(feature = "sqs")]
-        sqs: cloud::sqs(config, &clock).await?,
-    };
+    let transports = Transports { broker: None, sqs: cloud::sqs(config, &clock).await? };
     transports.sink(place, Provision::Assume).await.map_err(|error| anyhow::anyhow!(error.text))
+}
+
+/// A sink for one place, without a host around it. This build has no broker but the host's own.
+#[cfg(not(feature = "sqs"))]
+pub(crate) async fn sink_alone(_: &Config, place: &Place) -> Result<Arc<dyn Sink>> {
+    anyhow::bail!("{place} can't be reached: this build has no cloud transports")
 }
 
 #[cfg(feature = "sqs")]
@@ -217,7 +227,11 @@ mod cloud {
             Some(given) => Some(StaticCredentials {
                 access_key_id: given.access_key_id.resolve()?,
                 secret_access_key: given.secret_access_key.resolve()?,
-                session_token: given.session_token.as_ref().map(|token| token.resolve()).transpose()?,
+                session_token: given
+                    .session_token
+                    .as_ref()
+                    .map(|token| token.resolve())
+                    .transpose()?,
             }),
         };
         let settings = SqsSettings {
