@@ -258,13 +258,18 @@ impl Inner {
     }
 
     /// One ordering key: the next begins when the one before is settled. Behind one that goes back, those that
-    /// wait go back too, in order (FR-11).
+    /// wait go back too, in order (FR-11), unless it is itself again: a broker may hand it out anew before it has
+    /// answered its release.
     async fn lane(self: Arc<Self>, key: String, head: Held) {
+        let mut first = head.0.message.clone();
         let mut left = self.live(head).await;
         while let Some(next) = self.lanes.next(&key) {
             left = match left {
-                Left::Removed => self.live(next).await,
-                Left::Back => self.give_back(next).await,
+                Left::Back if next.0.message.id != first.id => self.give_back(next).await,
+                Left::Back | Left::Removed => {
+                    first = next.0.message.clone();
+                    self.live(next).await
+                }
             };
         }
     }

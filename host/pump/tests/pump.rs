@@ -98,6 +98,24 @@ async fn fr_11_an_ordered_source_is_asked_for_one_message_at_a_time() {
     stop(&pump).await;
 }
 
+/// C-4, C-18: a head that is released at once may be here again before its release is answered. It is handled then;
+/// given back, it would lose a delivery each time.
+#[tokio::test(start_paused = true)]
+async fn c_18_a_head_that_is_back_before_its_release_is_answered_is_handled() {
+    for dispatch in BOTH {
+        let mut bench = bench(CAPABILITIES, dispatch, always(Outcome::Defer(Some(Duration::ZERO))));
+        bench.subscription.settings.policy.budget = Budget::Deliveries(5);
+        *bench.source.answers_late.lock().unwrap() = Duration::from_millis(50);
+        bench.source.publish("m", Some("key"));
+        let pump = Pump::start(bench.subscription.clone());
+        until("it is routed and removed", || bench.source.left() == 0).await;
+        let counts: Vec<u32> = bench.handler.calls().iter().map(|(_, count)| *count).collect();
+        assert_eq!(counts, [0, 1, 2, 3, 4]);
+        assert_eq!(bench.notes.count("GivenBack"), 0);
+        stop(&pump).await;
+    }
+}
+
 /// FR-34: of a batch of ten, eight are settled at once, one after a repetition, one never.
 #[tokio::test(start_paused = true)]
 async fn fr_34_every_entry_of_a_batch_answer_is_looked_at() {

@@ -65,6 +65,8 @@ pub struct Scripted {
     pub arrived: Arc<Notify>,
     pub script: Script,
     pub settled: Arc<Mutex<Vec<(String, Action, bool)>>>,
+    /// How long a settlement is done before it is answered.
+    pub answers_late: Mutex<Duration>,
     /// Receives that never come back, counted down.
     pub hang: Arc<Mutex<u32>>,
     pub receive_errors: Arc<Mutex<VecDeque<ReceiveError>>>,
@@ -80,6 +82,7 @@ impl Scripted {
             arrived: Arc::default(),
             script: Script::default(),
             settled: Arc::default(),
+            answers_late: Mutex::default(),
             hang: Arc::default(),
             receive_errors: Arc::default(),
             receives: Arc::default(),
@@ -221,7 +224,12 @@ impl Source for Scripted {
     }
 
     fn settle(&self, batch: Vec<Settlement>) -> BoxFuture<'_, Vec<Result<(), Unsettled>>> {
-        Box::pin(async move { batch.into_iter().map(|one| self.settle_one(one)).collect() })
+        Box::pin(async move {
+            let answers = batch.into_iter().map(|one| self.settle_one(one)).collect();
+            let late = *self.answers_late.lock().unwrap();
+            sleep(late).await;
+            answers
+        })
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
