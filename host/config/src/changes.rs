@@ -5,6 +5,11 @@ use std::collections::BTreeMap;
 use crate::place::Place;
 use crate::types::{Config, HandlerConfig, Sqs, Subscription, Tenant};
 
+/// A slot of the pool holds at least the default `limits.memory`, in bytes.
+const LEAST_MEMORY_BYTES: u64 = 64 << 20;
+/// A slot of the pool holds at least the default `limits.table`.
+const LEAST_TABLE_ELEMENTS: u32 = 20_000;
+
 /// What came, went and changed, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Delta {
@@ -46,16 +51,20 @@ impl Changes {
 }
 
 impl Config {
-    /// The most memory that any handler may use, in bytes: what each slot of the pool is made for.
+    /// What each slot of the pool is made for, in bytes: the most memory that any handler may use, and no less
+    /// than the default limit.
     #[must_use]
-    pub fn largest_memory_bytes(&self) -> Option<u64> {
-        self.handlers.values().map(|one| one.limits.memory_bytes).max()
+    pub fn largest_memory_bytes(&self) -> u64 {
+        let each = self.handlers.values().map(|one| one.limits.memory_bytes);
+        each.fold(LEAST_MEMORY_BYTES, u64::max)
     }
 
-    /// The most elements that any handler's table may have: what each slot of the pool is made for.
+    /// What each slot of the pool is made for: the most elements that any handler's table may have, and no less
+    /// than the default limit.
     #[must_use]
-    pub fn largest_table_elements(&self) -> Option<u32> {
-        self.handlers.values().map(|one| one.limits.table_elements).max()
+    pub fn largest_table_elements(&self) -> u32 {
+        let each = self.handlers.values().map(|one| one.limits.table_elements);
+        each.fold(LEAST_TABLE_ELEMENTS, u32::max)
     }
 
     /// What becomes of a host that runs `old` when it takes `new`.

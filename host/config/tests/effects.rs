@@ -139,3 +139,21 @@ fn fr_31_what_needs_a_new_process_is_named() {
     );
     assert!(at_restart("[tenants.acme]\nlimits = { memory = \"1MiB\" }\n").is_empty());
 }
+
+/// The slots are made for the default limits at least, so raising one up to them needs no new process.
+#[test]
+fn a_limit_within_the_slots_is_taken_at_once() {
+    let with = |memory: &str| {
+        with_subscription(&format!(
+            "[tenants.acme]\nlimits = {{ memory = \"{memory}\", table = 5 }}\n"
+        ))
+    };
+    assert!(changes(&with("1MiB"), &with("64MiB")).at_restart.is_empty());
+    assert_eq!(changes(&with("1MiB"), &with("65MiB")).at_restart, ["limits.memory"]);
+    let defaults = sound("");
+    assert_eq!(defaults.largest_memory_bytes(), 64 << 20);
+    assert_eq!(defaults.largest_table_elements(), 20_000);
+    let text = with_subscription("");
+    let limits = sound(&text).handlers["acme/orders"].limits;
+    assert_eq!((limits.memory_bytes, limits.table_elements), (64 << 20, 20_000));
+}

@@ -111,6 +111,20 @@ fn one_line_for_each_finding_where_there_is_no_terminal() {
     );
 }
 
+/// For programs: each part by its name.
+#[test]
+fn a_finding_has_its_parts() {
+    let all = refused("[host]\ngrase = \"1s\"\n");
+    let fields = all.iter().next().expect("one").fields();
+    let names: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
+    assert_eq!(
+        names,
+        ["severity", "code", "file", "line", "column", "key", "message", "allowed", "nearest"]
+    );
+    assert!(fields.contains(&("code", "unknown-key".to_owned())), "{fields:?}");
+    assert!(fields.contains(&("line", "2".to_owned())), "{fields:?}");
+}
+
 /// No key of the table is silently passed over: each complains about a value of no type of its own.
 #[test]
 fn every_key_of_the_table_is_read() {
