@@ -127,7 +127,7 @@ async fn s_6_a_released_head_holds_its_key_back_and_others_go_on(rig: Rig) {
     }
     let first = rig.receive(10, NOW, LONG).await;
     assert_eq!(bodies(&first), ["a1", "b1"]);
-    rig.release(&first[0], SHORT).await;
+    rig.release(&first[0], A_WHILE).await;
     rig.ack(&first[1]).await;
     let second = rig.one(LONG).await;
     assert_eq!(body(&second), "b2");
@@ -152,7 +152,7 @@ async fn s_6_a_delayed_head_holds_its_key_back(rig: Rig) {
 async fn s_6_a_lapsed_head_comes_before_its_followers(rig: Rig) {
     rig.publish(Some("a"), "a1").await;
     rig.publish(Some("a"), "a2").await;
-    assert_eq!(body(&rig.one(SHORT).await), "a1");
+    assert_eq!(body(&rig.one(A_WHILE).await), "a1");
     rig.nothing().await;
     for expected in ["a1", "a2"] {
         let delivery = rig.soon(LONG).await;
@@ -207,11 +207,11 @@ async fn s_6_keys_keep_their_order_under_concurrent_receivers(rig: Rig) {
 async fn a_delay_is_honoured(rig: Rig) {
     rig.publish(None, "a").await;
     let released = Instant::now();
-    rig.release(&rig.one(LONG).await, SHORT).await;
+    rig.release(&rig.one(LONG).await, A_WHILE).await;
     rig.nothing().await;
     rig.soon(LONG).await;
     let took = released.elapsed();
-    assert!(took >= SHORT && took < PATIENT / 2, "{took:?}");
+    assert!(took >= A_WHILE && took < PATIENT / 2, "{took:?}");
 }
 
 async fn a_wait_ends_with_nothing(rig: Rig) {

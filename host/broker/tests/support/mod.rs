@@ -14,6 +14,8 @@ use tokio::time::Instant;
 pub(crate) const LONG: Duration = Duration::from_secs(600);
 /// A lease or a delay that a test waits out.
 pub(crate) const SHORT: Duration = Duration::from_millis(300);
+/// One in which something else is looked at first.
+pub(crate) const A_WHILE: Duration = Duration::from_millis(1_500);
 /// A wait that is cut short by what the test is about.
 pub(crate) const PATIENT: Duration = Duration::from_secs(15);
 /// No wait.
