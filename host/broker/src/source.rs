@@ -10,6 +10,7 @@ use pumphouse_contract::ports::{
 };
 use pumphouse_contract::{Attempt, Counted, Delivery, Lease};
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use crate::broker::{Backing, Broker};
 use crate::error::StoreError;
@@ -44,11 +45,17 @@ pub(crate) struct QueueSource {
     broker: Broker,
     name: String,
     queue: OnceLock<Arc<Queue>>,
+    interrupted: CancellationToken,
 }
 
 impl QueueSource {
     pub(crate) fn new(broker: Broker, name: &str) -> Self {
-        Self { broker, name: name.to_owned(), queue: OnceLock::new() }
+        Self {
+            broker,
+            name: name.to_owned(),
+            queue: OnceLock::new(),
+            interrupted: CancellationToken::new(),
+        }
     }
 
     fn queue(&self) -> Option<&Arc<Queue>> {
@@ -80,13 +87,14 @@ impl QueueSource {
             changed.as_mut().enable();
             let taken = self.look(queue, &ask).await.map_err(|error| self.unavailable(&error))?;
             let now = clock.mono();
-            if !taken.is_empty() || now >= end {
+            if !taken.is_empty() || now >= end || self.interrupted.is_cancelled() {
                 return Ok(taken);
             }
             let due = queue.read(|ledger| ledger.next_due());
             let pause = due.map_or(end, |due| due.min(end)).since(now);
             tokio::select! {
                 () = changed => {}
+                () = self.interrupted.cancelled() => {}
                 () = tokio::time::sleep(pause) => {}
             }
         }
@@ -223,6 +231,11 @@ impl Source for QueueSource {
 
     fn settle(&self, batch: Vec<Settlement>) -> BoxFuture<'_, Vec<Result<(), Unsettled>>> {
         Box::pin(self.settle_batch(batch))
+    }
+
+    /// Nothing is in the air: a message is taken whole, or not at all.
+    fn interrupt(&self) {
+        self.interrupted.cancel();
     }
 
     /// There is no connection to let go of; the broker is closed by itself.

@@ -121,8 +121,12 @@ pub(crate) struct Peek {
 
 #[derive(Debug, Args)]
 pub(crate) struct Status {
-    /// The configuration file
-    pub(crate) config: PathBuf,
+    /// The configuration file; it says where the host listens
+    #[arg(required_unless_present = "admin")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where the host listens, in place of the configuration
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
+    pub(crate) admin: Option<std::net::SocketAddr>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

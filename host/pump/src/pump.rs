@@ -213,7 +213,13 @@ impl Inner {
     /// Asks once. Not dropped by a drain: what the broker hands out meanwhile would stay leased.
     async fn receive(&self, max: usize) -> Result<Vec<Delivery>, ReceiveError> {
         let Subscription { source, settings, observer, clock, .. } = &self.subscription;
-        let wait = settings.wait(source.capabilities());
+        // Until the broker has answered, a receive only looks, so that readiness does not wait for a message.
+        let wait = match self.health.get().0 {
+            Condition::Starting | Condition::Waiting => Duration::ZERO,
+            Condition::Running | Condition::Draining | Condition::Stopped => {
+                settings.wait(source.capabilities())
+            }
+        };
         let began = clock.mono();
         let ask = Ask { max, wait, lease: settings.lease.length() };
         let received = match timeout(wait + settings.receive_margin, source.receive(ask)).await {

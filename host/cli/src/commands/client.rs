@@ -1,5 +1,6 @@
 //! A running host, asked over its admin listener.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -21,13 +22,18 @@ impl Client {
         let Some(listen) = config.host.admin_listen else {
             bail!("the configuration has admin.listen = \"off\": a running host can't be asked");
         };
+        Ok(Self::at(listen))
+    }
+
+    /// The host that listens there.
+    pub(crate) fn at(listen: SocketAddr) -> Self {
         let agent = Agent::config_builder()
             .timeout_global(Some(TIMEOUT))
             // An error's body says what went wrong.
             .http_status_as_error(false)
             .build()
             .into();
-        Ok(Self { agent, base: format!("http://{listen}") })
+        Self { agent, base: format!("http://{listen}") }
     }
 
     pub(crate) fn get(&self, path: &str) -> Result<Value> {

@@ -11,7 +11,7 @@ use crate::exit::{Exit, say};
 const PROJECT: [(&str, &str); 6] = [
     ("Cargo.toml", include_str!("../../template/Cargo.toml.in")),
     (".cargo/config.toml", include_str!("../../../../guests/.cargo/config.toml")),
-    (".gitignore", "/target\n"),
+    (".gitignore", "/target\n/state\n*.wasm\n"),
     ("src/lib.rs", include_str!("../../template/lib.rs.in")),
     ("message.json", include_str!("../../template/message.json.in")),
     ("README.md", include_str!("../../template/README.md.in")),

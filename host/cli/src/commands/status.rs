@@ -9,11 +9,21 @@ use crate::exit::{Exit, say};
 use crate::host;
 
 pub(crate) fn status(arguments: &Status) -> Result<Exit> {
-    let Some(config) = host::load(&arguments.config) else { return Ok(Exit::Configuration) };
-    let answer = Client::of(&config)?.get("/status")?;
+    let client = match (&arguments.admin, &arguments.config) {
+        (Some(address), _) => Client::at(*address),
+        (None, Some(path)) => match host::load(path) {
+            Some(config) => Client::of(&config)?,
+            None => return Ok(Exit::Configuration),
+        },
+        (None, None) => return Ok(Exit::Usage),
+    };
+    let answer = client.get("/status")?;
     if arguments.json {
         say(&answer);
         return Ok(Exit::Done);
+    }
+    if let Some(problem) = answer.get("configuration_problem").and_then(Value::as_str) {
+        say(format!("the configuration on disk is not in force: {problem}"));
     }
     let list = |name: &str| answer.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
     for subscription in list("subscriptions") {

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use futures_util::future::join_all;
-use pumphouse_config::{Changes, Config};
+use pumphouse_config::{Changes, Config, Delta};
 
 use crate::host::handlers;
-use crate::host::running::{Common, InForce, Opening};
-use crate::host::start::{open_all, say_findings};
+use crate::host::running::{Common, InForce};
+use crate::host::start::{Opened, open_all, say_findings};
 use crate::host::transports::build;
 use crate::host::view::View;
 
@@ -102,54 +102,52 @@ async fn take(path: &Path, common: &Common, old: &InForce, view: &Arc<View>) -> 
         tracing::info!("configuration on disk means the same as the one in force");
         return Ok(old.clone());
     }
-    let new = prepare(loaded.config, &changes, common, old).await?;
-    apply(&changes, common, &new, view).await?;
+    let (new, opened) = prepare(loaded.config, &changes, common, old).await?;
+    apply(&changes, common, &new, opened, view).await;
     Ok(new)
 }
 
-/// Everything that can fail happens here, before anything of the old configuration is touched.
+/// Everything that can fail happens here, before anything of the old configuration is touched: the places first,
+/// and the handlers, whose old versions a load replaces, last.
 async fn prepare(
     config: Config,
     changes: &Changes,
     common: &Common,
     old: &InForce,
-) -> Result<InForce> {
+) -> Result<(InForce, Vec<Opened>)> {
     let transports = old.transports.reopen(&config, &common.clock).await?;
-    let fresh: Vec<String> =
-        changes.handlers.started.iter().chain(&changes.handlers.restarted).cloned().collect();
-    let loaded = handlers::load(&common.sandbox, &config, &fresh).await?;
+    let opened = open_all(&fresh(&changes.subscriptions), &config, &transports).await?;
+    let loaded = handlers::load(&common.sandbox, &config, &fresh(&changes.handlers)).await?;
+    say_findings(&config, &opened);
     let mut handlers = old.handlers.clone();
     handlers.retain(|name, _| config.handlers.contains_key(name));
     handlers.extend(loaded);
-    Ok(InForce::new(Arc::new(config), transports, handlers, Some(old)))
+    Ok((InForce::new(Arc::new(config), transports, handlers, Some(old)), opened))
 }
 
-async fn apply(changes: &Changes, common: &Common, new: &InForce, view: &Arc<View>) -> Result<()> {
+/// What is begun anew.
+fn fresh(delta: &Delta) -> Vec<String> {
+    delta.started.iter().chain(&delta.restarted).cloned().collect()
+}
+
+async fn apply(
+    changes: &Changes,
+    common: &Common,
+    new: &InForce,
+    opened: Vec<Opened>,
+    view: &Arc<View>,
+) {
     let subscriptions = &changes.subscriptions;
-    let starting: Vec<Opening> = subscriptions
-        .started
-        .iter()
-        .chain(&subscriptions.restarted)
-        .map(|name| Opening::new(name, common, new))
-        .collect();
-    let opened = open_all(starting).await?;
-    say_findings(&new.config, &opened);
-    let leaving: Vec<_> = {
-        let mut slots = view.slots();
-        let names = subscriptions.stopped.iter().chain(&subscriptions.restarted);
-        names.filter_map(|name| slots.remove(name)).collect()
-    };
+    let names = || subscriptions.stopped.iter().chain(&subscriptions.restarted);
+    let leaving: Vec<_> = names().filter_map(|name| view.get(name)).collect();
     join_all(leaving.iter().map(|slot| slot.stop(common.grace))).await;
-    for (opening, wired) in opened {
-        let name = opening.name.clone();
-        let slot = opening.slot(wired);
-        view.slots().insert(name, slot);
-    }
+    names().for_each(|name| view.remove(name));
+    view.show_queues(&new.transports);
+    view.open(opened, common, new);
     for name in &changes.handlers.stopped {
         common.sandbox.unload(name);
     }
     say(changes);
-    Ok(())
 }
 
 fn say(changes: &Changes) {

@@ -90,9 +90,20 @@ impl InForce {
     }
 }
 
+/// Opens a subscription's places, once.
+pub(crate) async fn attempt(
+    subscription: &pumphouse_config::Subscription,
+    transports: &Transports,
+) -> Result<Wired, WireError> {
+    let wired = transports.wire(subscription);
+    tokio::time::timeout(OPEN_TIMEOUT, wired).await.unwrap_or_else(|_| {
+        Err(WireError { away: true, text: "its broker did not answer in time".to_owned() })
+    })
+}
+
 /// A subscription that is to be opened.
 pub(crate) struct Opening {
-    pub(crate) name: String,
+    name: String,
     common: Common,
     in_force: InForce,
 }
@@ -100,17 +111,6 @@ pub(crate) struct Opening {
 impl Opening {
     pub(crate) fn new(name: &str, common: &Common, in_force: &InForce) -> Self {
         Self { name: name.to_owned(), common: common.clone(), in_force: in_force.clone() }
-    }
-
-    /// Opens the places, once.
-    pub(crate) async fn attempt(&self) -> Result<Wired, WireError> {
-        let Some(subscription) = self.in_force.find(&self.name) else {
-            return Err(WireError { away: false, text: format!("no subscription {}", self.name) });
-        };
-        let wired = self.in_force.transports.wire(subscription);
-        tokio::time::timeout(OPEN_TIMEOUT, wired).await.unwrap_or_else(|_| {
-            Err(WireError { away: true, text: "its broker did not answer in time".to_owned() })
-        })
     }
 
     /// A slot for it. Where the broker is away, a task goes on trying until the slot is stopped.
@@ -135,7 +135,8 @@ impl Opening {
                 () = slot.stopping.cancelled() => return,
                 () = tokio::time::sleep(OPEN_BACKOFF.after(Count(failures), roll)) => {}
             }
-            match self.attempt().await {
+            let Some(subscription) = self.in_force.find(&self.name) else { return };
+            match attempt(subscription, &self.in_force.transports).await {
                 Ok(wired) => return self.start(&slot, wired),
                 Err(error) => self.report(&slot, &error),
             }

@@ -22,12 +22,12 @@ use crate::exit::Exit;
 use crate::host::handlers;
 use crate::host::lock::StateLock;
 use crate::host::reload::{SCAN_EVERY, Watch, reload};
-use crate::host::running::{Common, InForce, Opening, with_broker_facts};
+use crate::host::running::{Common, InForce, attempt, with_broker_facts};
 use crate::host::transports::{Transports, WireError, Wired};
 use crate::host::view::View;
 
 /// A subscription with what came of opening it.
-pub(crate) type Opened = (Opening, Result<Wired, WireError>);
+pub(crate) type Opened = (String, Result<Wired, WireError>);
 
 /// Runs until a signal ends it.
 pub(crate) async fn run(path: PathBuf, loaded: Loaded) -> Result<Exit> {
@@ -44,7 +44,7 @@ pub(crate) async fn run(path: PathBuf, loaded: Loaded) -> Result<Exit> {
         () = signals.stop() => return Ok(Exit::Done),
     };
     let Started { common, in_force, view } = started;
-    let admin = serve_admin(&config, &common, &in_force, &view, stop.clone()).await?;
+    let admin = serve_admin(&config, &common, &view, stop.clone()).await?;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         subscriptions = view.list().len(),
@@ -75,46 +75,42 @@ async fn start(config: Arc<Config>) -> Result<Started> {
     let sandbox = Sandbox::new(handlers::settings(&config)).context("the sandbox can't start")?;
     let names: Vec<String> = config.handlers.keys().cloned().collect();
     let loaded = handlers::load(&sandbox, &config, &names).await?;
-    let common = Common::new(clock, sandbox, state, Metrics::new(), config.host.grace);
-    let in_force = InForce::new(config.clone(), transports, loaded, None);
-    let openings =
-        config.subscriptions.iter().map(|one| Opening::new(&one.name, &common, &in_force));
-    let opened = open_all(openings.collect()).await?;
+    let subscriptions: Vec<String> =
+        config.subscriptions.iter().map(|one| one.name.clone()).collect();
+    let opened = open_all(&subscriptions, &config, &transports).await?;
     say_findings(&config, &opened);
-    let view = Arc::new(View::default());
-    for (opening, wired) in opened {
-        let name = opening.name.clone();
-        view.slots().insert(name, opening.slot(wired));
-    }
+    let common = Common::new(clock, sandbox, state, Metrics::new(), config.host.grace);
+    let in_force = InForce::new(config, transports, loaded, None);
+    let view = Arc::new(View::new(&in_force.transports));
+    view.open(opened, &common, &in_force);
     Ok(Started { common, in_force, view })
 }
 
+/// Where handled messages are remembered. Also without deduplication, which a reload may bring.
 fn state(config: &Config) -> Result<Arc<dyn State>> {
-    let deduplicates = config.subscriptions.iter().any(|one| one.deduplicate.is_some());
     // A host whose messages live in memory has no use for marks that outlive them.
-    if !deduplicates || config.embedded.store == Store::Memory && config.sqs.is_none() {
+    if config.embedded.store == Store::Memory && config.sqs.is_none() {
         return Ok(Arc::new(MemoryState::new()));
     }
     Ok(Arc::new(SqliteState::open(&config.host.state)?))
 }
 
-/// Opens every subscription once. A broker that is away is waited for; what is wrong for good ends the start, and
-/// every such thing is named.
-pub(crate) async fn open_all(openings: Vec<Opening>) -> Result<Vec<Opened>> {
-    let attempts = openings.into_iter().map(|opening| async move {
-        let wired = opening.attempt().await;
-        (opening, wired)
-    });
+/// Opens the places of these subscriptions once. A broker that is away is waited for; what is wrong for good ends
+/// the start, and every such thing is named.
+pub(crate) async fn open_all(
+    names: &[String],
+    config: &Config,
+    transports: &Transports,
+) -> Result<Vec<Opened>> {
+    let subscriptions = config.subscriptions.iter().filter(|one| names.contains(&one.name));
+    let attempts =
+        subscriptions.map(|one| async move { (one.name.clone(), attempt(one, transports).await) });
     let opened = join_all(attempts).await;
-    let wrong: Vec<String> = opened
-        .iter()
-        .filter_map(|(opening, wired)| match wired {
-            Err(error) if !error.away => {
-                Some(format!("subscription {}: {}", opening.name, error.text))
-            }
-            Ok(_) | Err(_) => None,
-        })
-        .collect();
+    let wrong = |(name, wired): &Opened| match wired {
+        Err(error) if !error.away => Some(format!("subscription {name}: {}", error.text)),
+        Ok(_) | Err(_) => None,
+    };
+    let wrong: Vec<String> = opened.iter().filter_map(wrong).collect();
     if !wrong.is_empty() {
         bail!("{}", wrong.join("\n"));
     }
@@ -128,7 +124,7 @@ pub(crate) fn say_findings(config: &Config, opened: &[Opened]) {
     let facts: Vec<_> = offline
         .iter()
         .map(|facts| {
-            let wired = opened.iter().find(|(opening, _)| opening.name == facts.name);
+            let wired = opened.iter().find(|(name, _)| *name == facts.name);
             match wired {
                 Some((_, Ok(wired))) => with_broker_facts(facts, wired),
                 Some((_, Err(_))) | None => facts.clone(),
@@ -150,7 +146,6 @@ pub(crate) fn say_findings(config: &Config, opened: &[Opened]) {
 async fn serve_admin(
     config: &Config,
     common: &Common,
-    in_force: &InForce,
     view: &Arc<View>,
     stop: CancellationToken,
 ) -> Result<Option<tokio::task::JoinHandle<()>>> {
@@ -164,11 +159,9 @@ async fn serve_admin(
         subscriptions: view.clone(),
         handlers: Arc::new(common.sandbox.clone()),
         metrics: metrics(common, view),
-        queues: in_force.transports.queues(),
+        queues: Some(view.clone()),
         version: env!("CARGO_PKG_VERSION"),
     };
-    let address = listener.local_addr()?;
-    tracing::info!(%address, "admin listener");
     Ok(Some(tokio::spawn(async move {
         if let Err(error) = pumphouse_admin::serve(listener, ports, stop.cancelled_owned()).await {
             tracing::error!(%error, "admin listener ended");
@@ -204,9 +197,30 @@ async fn watch_until_stopped(
             _ = scan.tick() => watch.changed(),
         };
         if wanted {
-            in_force = reload(&path, common, in_force, view).await;
+            let reloading = reload(&path, common, in_force, view);
+            let (taken, stopping) = unless_stopped(reloading, view, common.grace, signals).await;
+            in_force = taken;
+            if stopping {
+                return in_force;
+            }
         }
     }
+}
+
+/// Finishes a reload. A signal meanwhile begins the drain beside it, and lets it open nothing more.
+async fn unless_stopped(
+    reloading: impl Future<Output = InForce>,
+    view: &Arc<View>,
+    grace: Duration,
+    signals: &mut Signals,
+) -> (InForce, bool) {
+    tokio::pin!(reloading);
+    tokio::select! {
+        in_force = &mut reloading => return (in_force, false),
+        () = signals.stop() => view.closing.cancel(),
+    }
+    let (in_force, _) = tokio::join!(reloading, drain(view, grace, signals));
+    (in_force, true)
 }
 
 /// Stops every subscription within the grace. A second signal drops the calls in progress at once.

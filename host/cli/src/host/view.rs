@@ -3,29 +3,77 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pumphouse_contract::ports::{SubscriptionStatus, Subscriptions};
+use pumphouse_contract::Outgoing;
+use pumphouse_contract::ports::{
+    BoxFuture, PublishError, Queues, SubscriptionStatus, Subscriptions, Waiting,
+};
+use tokio_util::sync::CancellationToken;
 
+use crate::host::running::{Common, InForce, Opening};
 use crate::host::slot::Slot;
+use crate::host::start::Opened;
+use crate::host::transports::Transports;
 
 /// The subscriptions by name, and whether the configuration on disk is in force.
-#[derive(Default)]
 pub(crate) struct View {
     slots: Mutex<BTreeMap<String, Arc<Slot>>>,
     rejected: Mutex<Option<String>>,
+    queues: Mutex<Option<Arc<dyn Queues>>>,
+    /// The host ends: nothing more is opened.
+    pub(crate) closing: CancellationToken,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl View {
-    pub(crate) fn slots(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Slot>>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn new(transports: &Transports) -> Self {
+        Self {
+            slots: Mutex::default(),
+            rejected: Mutex::default(),
+            queues: Mutex::new(transports.queues()),
+            closing: CancellationToken::new(),
+        }
+    }
+
+    /// Shows the embedded broker of these transports, which a reload may have brought.
+    pub(crate) fn show_queues(&self, transports: &Transports) {
+        *locked(&self.queues) = transports.queues();
+    }
+
+    /// Begins these subscriptions, unless the host ends.
+    pub(crate) fn open(&self, opened: Vec<Opened>, common: &Common, in_force: &InForce) {
+        if self.closing.is_cancelled() {
+            return;
+        }
+        for (name, wired) in opened {
+            let slot = Opening::new(&name, common, in_force).slot(wired);
+            locked(&self.slots).insert(name, slot);
+        }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<Slot>> {
+        locked(&self.slots).get(name).cloned()
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
+        locked(&self.slots).remove(name);
     }
 
     pub(crate) fn reject(&self, why: Option<String>) {
-        *self.rejected.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        *locked(&self.rejected) = why;
     }
 
     /// Every slot, to be used without the lock.
     pub(crate) fn all(&self) -> Vec<Arc<Slot>> {
-        self.slots().values().cloned().collect()
+        locked(&self.slots).values().cloned().collect()
+    }
+
+    fn queues(&self, queue: &str) -> Result<Arc<dyn Queues>, PublishError> {
+        let none =
+            || PublishError::Missing(queue.to_owned(), "this host has no embedded broker".into());
+        locked(&self.queues).clone().ok_or_else(none)
     }
 }
 
@@ -35,6 +83,24 @@ impl Subscriptions for View {
     }
 
     fn rejected_configuration(&self) -> Option<String> {
-        self.rejected.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        locked(&self.rejected).clone()
+    }
+}
+
+impl Queues for View {
+    fn publish<'a>(
+        &'a self,
+        queue: &'a str,
+        message: Outgoing,
+    ) -> BoxFuture<'a, Result<String, PublishError>> {
+        Box::pin(async move { self.queues(queue)?.publish(queue, message).await })
+    }
+
+    fn peek<'a>(
+        &'a self,
+        queue: &'a str,
+        max: usize,
+    ) -> BoxFuture<'a, Result<Vec<Waiting>, PublishError>> {
+        Box::pin(async move { self.queues(queue)?.peek(queue, max).await })
     }
 }
