@@ -72,17 +72,12 @@ pub(crate) fn load(
 /// A limit that the pool can't give would be a limit in name only.
 fn check_limits(machine: &Machine, spec: &HandlerSpec) -> Result<(), DeployError> {
     let limits = [
-        ("limits.memory", spec.limits.memory, machine.max_memory, "sandbox.max_memory"),
-        (
-            "limits.table_elements",
-            spec.limits.table_elements,
-            machine.max_table_elements,
-            "sandbox.max_table_elements",
-        ),
+        ("limits.memory", spec.limits.memory, machine.max_memory),
+        ("limits.table", spec.limits.table_elements, machine.max_table_elements),
     ];
-    match limits.into_iter().find(|(_, asked, most, _)| asked > most) {
-        Some((key, asked, most, host_key)) => {
-            Err(DeployError::Limit { handler: spec.name.clone(), key, asked, most, host_key })
+    match limits.into_iter().find(|(_, asked, most)| asked > most) {
+        Some((key, asked, most)) => {
+            Err(DeployError::Limit { handler: spec.name.clone(), key, asked, most })
         }
         None => Ok(()),
     }

@@ -48,7 +48,7 @@ pub(crate) fn lean(settings: &SandboxSettings) -> Result<Engine, SandboxError> {
 }
 
 fn pool(settings: &SandboxSettings) -> Result<PoolingAllocationConfig, SandboxError> {
-    let slots = number("sandbox.pool_slots", settings.pool_slots)?;
+    let slots = number("host.pool_slots", settings.pool_slots)?;
     let scan = PoolingAllocationConfig::is_pagemap_scan_available();
     if !scan {
         tracing::info!(
@@ -61,35 +61,35 @@ fn pool(settings: &SandboxSettings) -> Result<PoolingAllocationConfig, SandboxEr
     pool.pagemap_scan(if scan { Enabled::Yes } else { Enabled::No })
         .linear_memory_keep_resident(resident)
         .table_keep_resident(resident)
-        .max_memory_size(number("sandbox.max_memory", settings.max_memory)?)
-        .table_elements(number("sandbox.max_table_elements", settings.max_table_elements)?)
+        .max_memory_size(number("limits.memory", settings.max_memory)?)
+        .table_elements(number("limits.table", settings.max_table_elements)?)
         .max_memories_per_component(MEMORIES)
         .max_tables_per_component(TABLES)
         .max_core_instances_per_component(CORE_INSTANCES)
         .total_component_instances(slots)
         .total_stacks(slots)
-        .total_memories(times("sandbox.pool_slots", slots, MEMORIES)?)
-        .total_tables(times("sandbox.pool_slots", slots, TABLES)?)
-        .total_core_instances(times("sandbox.pool_slots", slots, CORE_INSTANCES)?);
+        .total_memories(times("host.pool_slots", slots, MEMORIES)?)
+        .total_tables(times("host.pool_slots", slots, TABLES)?)
+        .total_core_instances(times("host.pool_slots", slots, CORE_INSTANCES)?);
     Ok(pool)
 }
 
 fn validate(settings: &SandboxSettings) -> Result<(), SandboxError> {
     let wrong = |key, text: &str| Err(SandboxError::Setting { key, text: text.to_owned() });
     if settings.pool_slots == 0 {
-        return wrong("sandbox.pool_slots", "it must be at least 1");
+        return wrong("host.pool_slots", "it must be at least 1");
     }
     if settings.guest_threads == Some(0) {
-        return wrong("sandbox.guest_threads", "it must be at least 1");
+        return wrong("host.guest_threads", "it must be at least 1");
     }
     if !(1..=LARGEST_MEMORY).contains(&settings.max_memory) {
-        return wrong("sandbox.max_memory", "it must be between 1 byte and 4 GiB");
+        return wrong("limits.memory", "it must be between 1 byte and 4 GiB");
     }
     if !(SMALLEST_STACK..=LARGEST_STACK).contains(&settings.stack) {
-        return wrong("sandbox.stack", "it must be between 64 KiB and 64 MiB");
+        return wrong("stack", "it must be between 64 KiB and 64 MiB");
     }
     if settings.scan_interval.is_zero() {
-        return wrong("sandbox.scan_interval", "it must be longer than zero");
+        return wrong("scan_interval", "it must be longer than zero");
     }
     Ok(())
 }
@@ -113,18 +113,18 @@ mod tests {
         let settings = SandboxSettings { pool_slots: 60_000, ..SandboxSettings::default() };
         let error = lean(&settings).unwrap_err();
         assert!(matches!(error, SandboxError::Pool { slots: 60_000, .. }), "{error}");
-        assert!(error.to_string().contains("lower `sandbox.pool_slots`"), "{error}");
+        assert!(error.to_string().contains("lower `host.pool_slots`"), "{error}");
     }
 
     #[test]
     fn senseless_settings_are_refused_by_key() {
         let ok = SandboxSettings::default();
         for (settings, key) in [
-            (SandboxSettings { pool_slots: 0, ..ok.clone() }, "sandbox.pool_slots"),
-            (SandboxSettings { max_memory: 0, ..ok.clone() }, "sandbox.max_memory"),
-            (SandboxSettings { max_memory: 5 << 30, ..ok.clone() }, "sandbox.max_memory"),
-            (SandboxSettings { guest_threads: Some(0), ..ok.clone() }, "sandbox.guest_threads"),
-            (SandboxSettings { stack: 1, ..ok.clone() }, "sandbox.stack"),
+            (SandboxSettings { pool_slots: 0, ..ok.clone() }, "host.pool_slots"),
+            (SandboxSettings { max_memory: 0, ..ok.clone() }, "limits.memory"),
+            (SandboxSettings { max_memory: 5 << 30, ..ok.clone() }, "limits.memory"),
+            (SandboxSettings { guest_threads: Some(0), ..ok.clone() }, "host.guest_threads"),
+            (SandboxSettings { stack: 1, ..ok.clone() }, "stack"),
         ] {
             assert!(lean(&settings).unwrap_err().to_string().contains(key), "{key}");
         }

@@ -10,7 +10,7 @@ pub enum SandboxError {
     /// The machine does not give what the pool reserves, or a setting is beyond what the engine can do.
     #[error(
         "the sandbox can't reserve a pool of {slots} instances with {memory} bytes of memory each: {text}; \
-         lower `sandbox.pool_slots` or `sandbox.max_memory`, or raise the limit on address space (`ulimit -v`)"
+         lower `host.pool_slots` or the largest `limits.memory`, or raise the limit on address space (`ulimit -v`)"
     )]
     Pool {
         /// The instances asked for.
@@ -21,7 +21,7 @@ pub enum SandboxError {
         text: String,
     },
     /// A setting that makes no sense.
-    #[error("sandbox setting `{key}`: {text}")]
+    #[error("setting `{key}`: {text}")]
     Setting {
         /// Its key.
         key: &'static str,
@@ -63,7 +63,7 @@ pub enum DeployError {
     },
     /// The file is larger than a component may be.
     #[error(
-        "component {} has {size} bytes, more than the {limit} of `sandbox.max_component`",
+        "component {} has {size} bytes, more than the {limit} that one may have",
         path.display()
     )]
     TooLarge {
@@ -99,7 +99,10 @@ pub enum DeployError {
         misfits: Misfits,
     },
     /// A limit is beyond what the host's sandbox was made for.
-    #[error("handler {handler}: `{key}` is {asked}, more than the {most} of `{host_key}`")]
+    #[error(
+        "handler {handler}: `{key}` is {asked}, more than the {most} that the running host made room for; \
+         restart the host to raise it"
+    )]
     Limit {
         /// The handler.
         handler: String,
@@ -107,10 +110,8 @@ pub enum DeployError {
         key: &'static str,
         /// What was asked.
         asked: u64,
-        /// What the host has.
+        /// What the host made room for when it started.
         most: u64,
-        /// The key of the host's setting.
-        host_key: &'static str,
     },
     /// The sandbox was shut down meanwhile, or its own machinery failed.
     #[error("component {} could not be loaded: {text}", path.display())]

@@ -64,7 +64,7 @@ pub(crate) fn never_began(limits: &Limits) -> Fault {
         FaultKind::Starved,
         format!(
             "no instance was free within the deadline of {:?}; the handler was not called. Raise \
-             `limits.concurrency`, or `sandbox.pool_slots` if all handlers together have too few",
+             `limits.concurrency`, or `host.pool_slots` if all handlers together have too few",
             limits.deadline
         ),
     )
@@ -167,7 +167,7 @@ fn limit(tripped: Tripped, limits: &Limits) -> (FaultKind, String) {
             FaultKind::Table,
             format!(
                 "the handler asked for a table of {asked} elements, more than its limit of {}. Raise \
-                 `limits.table_elements` if it needs more",
+                 `limits.table` if it needs more",
                 limits.table_elements
             ),
         ),
@@ -176,8 +176,8 @@ fn limit(tripped: Tripped, limits: &Limits) -> (FaultKind, String) {
 
 fn stack(bytes: usize) -> (FaultKind, String) {
     let detail = format!(
-        "the handler used up its stack of {}: a recursion without end, or a deep one. Raise \
-         `sandbox.stack` if it needs more",
+        "the handler used up its stack of {}: a recursion without end, or \
+         one that is too deep",
         size(bytes as u64)
     );
     (FaultKind::Stack, detail)
@@ -194,7 +194,7 @@ fn own_stack(trace: &[String]) -> (FaultKind, String) {
 
 fn log_budget(limits: &Limits) -> (FaultKind, String) {
     let detail = format!(
-        "the handler logged more than {} or {} lines in one call. Log less, or raise `limits.log_bytes` and \
+        "the handler logged more than {} or {} lines in one call. Log less, or raise `limits.log` and \
          `limits.log_lines`",
         size(limits.log_bytes),
         limits.log_lines
@@ -205,7 +205,7 @@ fn log_budget(limits: &Limits) -> (FaultKind, String) {
 fn result_size(limits: &Limits) -> (FaultKind, String) {
     let detail = format!(
         "the handler's answer, or a text that it gave to the host, is larger than {}. Make it shorter, or raise \
-         `limits.result_bytes`",
+         `limits.result`",
         size(limits.result_bytes)
     );
     (FaultKind::ResultSize, detail)

@@ -67,8 +67,8 @@ pub enum Misfit {
     },
     /// It needs more at its start than any instance of this host has.
     #[error(
-        "it needs more at its start than an instance of this host has: {text}; see `limits.memory` and \
-         `limits.table_elements`, and `sandbox.max_memory` and `sandbox.max_table_elements`"
+        "it needs more at its start than an instance of this host has: {text}; see `limits.memory` \
+         and `limits.table`"
     )]
     NoInstance {
         /// What the engine said.
@@ -198,7 +198,7 @@ fn misfits_of_size(component: &Component, limits: &Limits) -> Vec<Misfit> {
     let elements = needs.max_initial_table_size.unwrap_or(0);
     let sizes = [
         (memory, "bytes of memory", limits.memory, "limits.memory"),
-        (elements, "table elements", limits.table_elements, "limits.table_elements"),
+        (elements, "table elements", limits.table_elements, "limits.table"),
     ];
     let over = sizes.into_iter().filter(|(needed, _, limit, _)| needed > limit);
     over.map(|(needed, unit, limit, key)| Misfit::Needs { needed, unit, limit, key }).collect()

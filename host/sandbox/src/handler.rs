@@ -58,6 +58,12 @@ impl LoadedHandler {
         })
     }
 
+    /// `tenant/name`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.spec.name
+    }
+
     /// The version in use.
     #[must_use]
     pub fn current(&self) -> Arc<LoadedVersion> {

@@ -23,7 +23,8 @@ pub struct Sandbox {
 #[derive(Debug)]
 struct Shared {
     machine: Arc<Machine>,
-    handlers: Mutex<BTreeMap<String, Arc<LoadedHandler>>>,
+    /// In the order in which they were loaded. Whoever loaded one holds it.
+    handlers: Mutex<Vec<Weak<LoadedHandler>>>,
     watcher: Mutex<Option<Watcher>>,
 }
 
@@ -35,7 +36,7 @@ impl Sandbox {
     pub fn new(settings: SandboxSettings) -> Result<Self, SandboxError> {
         let shared = Arc::new(Shared {
             machine: Arc::new(Machine::new(&settings)?),
-            handlers: Mutex::new(BTreeMap::new()),
+            handlers: Mutex::new(Vec::new()),
             watcher: Mutex::new(None),
         });
         let watched = Arc::downgrade(&shared);
@@ -44,8 +45,10 @@ impl Sandbox {
         Ok(Self { shared })
     }
 
-    /// Loads a handler, and compiles its component where no compiled one is cached. A handler of the same name is
-    /// replaced in [`Handlers::list`] and is no longer watched; who holds it may go on calling it.
+    /// Loads a handler, and compiles its component where no compiled one is cached.
+    ///
+    /// It is listed and watched as long as someone holds it, or until [`Sandbox::unload`]. Of several with one name
+    /// the last is listed, so that a configuration can be prepared beside the one in force, and dropped.
     ///
     /// A dropped future stops waiting; what is being compiled is compiled.
     ///
@@ -54,18 +57,18 @@ impl Sandbox {
     pub async fn load(&self, spec: HandlerSpec) -> Result<Arc<LoadedHandler>, DeployError> {
         let machine = self.shared.machine.clone();
         let path = spec.component.clone();
-        let name = spec.name.clone();
         let loading = machine.guests().clone();
         let loaded = loading.spawn_blocking(move || LoadedHandler::load(&machine, spec)).await;
         let loaded = loaded.map_err(|error| DeployError::Host { path, text: error.to_string() })?;
         let handler = Arc::new(loaded?);
-        self.shared.handlers().insert(name, handler.clone());
+        self.shared.handlers().push(Arc::downgrade(&handler));
         Ok(handler)
     }
 
-    /// Forgets a handler: it is no longer listed and no longer watched. Who holds it may go on calling it.
-    pub fn unload(&self, name: &str) -> Option<Arc<LoadedHandler>> {
-        self.shared.handlers().remove(name)
+    /// Forgets the handlers of that name: they are no longer listed or watched. Who holds one may go on calling it.
+    pub fn unload(&self, name: &str) {
+        let other = |handler: &Arc<LoadedHandler>| handler.name() != name;
+        self.shared.handlers().retain(|handler| handler.upgrade().as_ref().is_some_and(other));
     }
 
     /// Stops watching and cuts every call, each of which ends with a fault of the kind `host`. Does not wait.
@@ -77,20 +80,29 @@ impl Sandbox {
 
 impl Handlers for Sandbox {
     fn list(&self) -> Vec<HandlerStatus> {
-        self.shared.handlers().values().map(|handler| handler.status()).collect()
+        let handlers = self.shared.held();
+        let by_name: BTreeMap<_, _> =
+            handlers.iter().map(|handler| (handler.name().to_owned(), handler)).collect();
+        by_name.values().map(|handler| handler.status()).collect()
     }
 }
 
 impl Shared {
-    fn handlers(&self) -> MutexGuard<'_, BTreeMap<String, Arc<LoadedHandler>>> {
+    fn handlers(&self) -> MutexGuard<'_, Vec<Weak<LoadedHandler>>> {
         self.handlers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The handlers that someone holds. The others are forgotten.
+    fn held(&self) -> Vec<Arc<LoadedHandler>> {
+        let mut handlers = self.handlers();
+        handlers.retain(|handler| handler.strong_count() > 0);
+        handlers.iter().filter_map(Weak::upgrade).collect()
     }
 }
 
 /// Looks at every handler's file. False where the sandbox is gone.
 fn scan(shared: &Weak<Shared>) -> bool {
     let Some(shared) = shared.upgrade() else { return false };
-    let handlers: Vec<_> = shared.handlers().values().cloned().collect();
-    handlers.iter().for_each(LoadedHandler::scan);
+    shared.held().iter().for_each(LoadedHandler::scan);
     true
 }

@@ -76,15 +76,15 @@ impl HandlerSpec {
 pub struct Limits {
     /// `limits.memory`: the linear memory of the instance, in bytes.
     pub memory: u64,
-    /// `limits.table_elements`: the elements of one table.
+    /// `limits.table`: the elements of one table.
     pub table_elements: u64,
     /// `limits.deadline`: from the call to its end, with host calls and the wait for a free instance.
     pub deadline: Duration,
-    /// `limits.log_bytes`: the bytes that one call may log.
+    /// `limits.log`: the bytes that one call may log.
     pub log_bytes: u64,
     /// `limits.log_lines`: the lines that one call may log.
     pub log_lines: u64,
-    /// `limits.result_bytes`: the bytes that the host copies from the guest in one step: an answer with its
+    /// `limits.result`: the bytes that the host copies from the guest in one step: an answer with its
     /// description, or a line for the log.
     pub result_bytes: u64,
     /// `limits.concurrency`: the calls that run at once. Calls beyond it wait.

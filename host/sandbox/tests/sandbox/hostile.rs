@@ -136,7 +136,7 @@ async fn an_answer_has_a_largest_size() {
     for size in ["1048577", "16777216"] {
         let fault = fault(&handler, size).await;
         assert_eq!(fault.kind, FaultKind::ResultSize, "{fault:?}");
-        assert!(fault.detail.contains("1MiB") && fault.detail.contains("`limits.result_bytes`"));
+        assert!(fault.detail.contains("1MiB") && fault.detail.contains("`limits.result`"));
     }
     assert_eq!(description(&call(&handler, "1000000").await).len(), 1_000_000);
     let fault = fault_of_text("description-huge", limits).await;

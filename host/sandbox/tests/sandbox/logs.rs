@@ -51,7 +51,7 @@ async fn a_flood_ends_at_the_budget() {
     let handler = common::load("flood", &guest("hostile_flood"), limits).await.unwrap();
     let fault = fault(&handler, "").await;
     assert_eq!(fault.kind, FaultKind::LogBudget);
-    assert!(fault.detail.contains("2000 bytes") && fault.detail.contains("`limits.log_bytes`"));
+    assert!(fault.detail.contains("2000 bytes") && fault.detail.contains("`limits.log`"));
     assert_eq!(fault.last_logs.len(), 20);
     let lines = log.lines_with("test/flood").len();
     assert!((80..=120).contains(&lines), "{lines} lines");
