@@ -62,9 +62,11 @@ where
     };
     let code = service.err().code().unwrap_or_default();
     let message = service.err().message().unwrap_or_default();
-    let kind = match classify(code, message) {
-        Kind::Sender if service.raw().status().is_server_error() => Kind::Unavailable,
-        kind => kind,
+    let kind = match (classify(code, message), service.raw().status().as_u16()) {
+        (Kind::Sender, 500..) => Kind::Unavailable,
+        (Kind::Sender, 429) => Kind::Throttled,
+        (Kind::Sender, 403) => Kind::Denied,
+        (kind, _) => kind,
     };
     Fault { kind, code: code.to_owned(), text: said(code, message) }
 }
@@ -82,6 +84,8 @@ pub(crate) fn said(code: &str, message: &str) -> String {
 /// What an error code means. Servers spell the same one with and without a namespace.
 pub(crate) fn classify(code: &str, message: &str) -> Kind {
     match code.rsplit(['.', '#']).next().unwrap_or_default() {
+        // It is the key that is missing, not the queue.
+        "NotFoundException" if code.contains("KMS.") => Kind::Sender,
         "QueueDoesNotExist"
         | "NonExistentQueue"
         | "NotFound"
@@ -138,6 +142,7 @@ mod tests {
             ("QueueDoesNotExist", "", Kind::Missing),
             ("AccessDeniedException", "", Kind::Denied),
             ("KMS.AccessDeniedException", "", Kind::Denied),
+            ("KMS.NotFoundException", "", Kind::Sender),
             ("KMS.ThrottlingException", "", Kind::Throttled),
             ("ExpiredToken", "", Kind::Unavailable),
             ("ReceiptHandleIsInvalid", "", Kind::Gone),

@@ -1,5 +1,12 @@
 //! What goes wrong between the host and SQS, with the fault proxy in front of real servers.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failed expectation is a failed test, in the helpers too"
+)]
+
 mod common;
 
 use std::sync::Arc;

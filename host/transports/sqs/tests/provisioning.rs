@@ -1,5 +1,12 @@
 //! Making and checking queues, against both servers.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failed expectation is a failed test, in the helpers too"
+)]
+
 mod common;
 
 use std::time::{Duration, Instant};

@@ -1,5 +1,12 @@
 //! SNS to SQS, against fauxqs: raw, enveloped and FIFO.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failed expectation is a failed test, in the helpers too"
+)]
+
 mod common;
 
 use std::sync::Arc;
