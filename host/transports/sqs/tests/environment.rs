@@ -2,7 +2,11 @@
 //!
 //! A process can't change its own environment safely, so each test runs itself again as a child that has another.
 
-#![allow(clippy::expect_used, reason = "a failed expectation is a failed test, in the helpers too")]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a failed expectation is a failed test, in the helpers too"
+)]
 
 mod common;
 
