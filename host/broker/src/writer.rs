@@ -40,7 +40,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread.
+    /// Starts the thread. Blocks until room is held on the disk.
     pub(crate) fn start(
         store: Store,
         lock: DirectoryLock,
@@ -51,7 +51,10 @@ impl Writer {
         let path: Arc<str> = store.path().display().to_string().into();
         let reserve = Reserve::of(store.path().parent().unwrap_or(Path::new(".")));
         let shared = Arc::clone(&problem);
-        let desk = Desk { store, path, reserve, clock, problem: shared, full_since: None };
+        let mut desk = Desk { store, path, reserve, clock, problem: shared, full_since: None };
+        if !desk.reserve.hold() {
+            desk.found_full();
+        }
         thread::Builder::new()
             .name("broker-writer".to_owned())
             .spawn(move || desk.run(waiting, lock))?;
@@ -112,9 +115,6 @@ impl Desk {
     fn run(mut self, mut waiting: mpsc::Receiver<Op>, lock: DirectoryLock) {
         let mut batch = Vec::new();
         let mut closing = Vec::new();
-        if !self.reserve.hold() {
-            self.found_full();
-        }
         while waiting.blocking_recv_many(&mut batch, MOST_WAITING) > 0 {
             for close in batch.extract_if(.., |op| matches!(op, Op::Close(_))) {
                 waiting.close();
