@@ -7,7 +7,8 @@ use crate::run::{cargo, root, run};
 pub(crate) fn lint() -> Result<()> {
     run_in_both(&["fmt", "--all", "--check"])?;
     run(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    run(cargo(&["clippy", "--all-targets", "--", "-D", "warnings"]).current_dir(root().join("guests")))?;
+    run(cargo(&["clippy", "--all-targets", "--", "-D", "warnings"])
+        .current_dir(root().join("guests")))?;
     let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
     run(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }

@@ -40,7 +40,7 @@ fn main() -> ExitCode {
 
 fn dispatch(arguments: &[&str]) -> Option<Result<()>> {
     match arguments {
-        ["quickstart"] => Some(tour::run()),
+        ["quickstart"] => Some(tour::tour()),
         ["test"] => Some(test::everything()),
         ["test", "--only", "embedded"] | ["test", "--only=embedded"] => Some(test::embedded()),
         ["lint"] => Some(lint::lint()),

@@ -59,7 +59,7 @@ impl Client {
 fn read(mut answer: ureq::http::Response<ureq::Body>) -> Result<Value> {
     let status = answer.status();
     let text = answer.body_mut().read_to_string().context("the host's answer can't be read")?;
-    let value: Value = serde_json::from_str(&text).unwrap_or_else(|_| Value::String(text));
+    let value: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
     if !status.is_success() {
         let said = value.get("error").and_then(Value::as_str).map(str::to_owned);
         bail!("the host answers {}: {}", status, said.unwrap_or_else(|| value.to_string()));

@@ -13,15 +13,13 @@ pub(crate) type Loaded = BTreeMap<String, Arc<LoadedHandler>>;
 
 pub(crate) fn settings(config: &Config) -> SandboxSettings {
     let defaults = SandboxSettings::default();
-    let limits = || config.handlers.values().map(|handler| handler.limits);
-    let memory = limits().map(|limits| limits.memory_bytes).max().unwrap_or_default();
-    let table = limits().map(|limits| u64::from(limits.table_elements)).max().unwrap_or_default();
     SandboxSettings {
         cache: Some(config.host.state.join("cache")),
         guest_threads: config.host.guest_threads.map(|threads| threads as usize),
         pool_slots: config.host.pool_slots as usize,
-        max_memory: memory.max(defaults.max_memory),
-        max_table_elements: table.max(defaults.max_table_elements),
+        max_memory: config.largest_memory_bytes().max(defaults.max_memory),
+        max_table_elements: u64::from(config.largest_table_elements())
+            .max(defaults.max_table_elements),
         ..defaults
     }
 }
@@ -51,7 +49,6 @@ pub(crate) async fn load(sandbox: &Sandbox, config: &Config, names: &[String]) -
 
 fn spec(handler: &HandlerConfig, config: &Config) -> Result<HandlerSpec> {
     let limits = handler.limits;
-    let defaults = Limits::default();
     Ok(HandlerSpec {
         name: handler.name.clone(),
         component: handler.component.clone(),
@@ -60,9 +57,9 @@ fn spec(handler: &HandlerConfig, config: &Config) -> Result<HandlerSpec> {
             table_elements: u64::from(limits.table_elements),
             deadline: limits.deadline,
             log_bytes: limits.log_bytes,
+            log_lines: u64::from(limits.log_lines),
             result_bytes: limits.result_bytes,
             concurrency: limits.concurrency.unwrap_or(config.host.pool_slots) as usize,
-            ..defaults
         },
         grants: Grants {
             logging: handler.grants.logging,

@@ -137,7 +137,7 @@ impl Transports {
         subscription: &Subscription,
     ) -> Result<Option<Arc<dyn Sink>>, WireError> {
         match place {
-            Some(place) => self.sink(place, subscription.provision).await.map(Some),
+            Some(place) => self.sink(place, subscription.provision_at(place)).await.map(Some),
             None => Ok(None),
         }
     }
