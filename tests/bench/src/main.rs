@@ -1,0 +1,72 @@
+//! The benchmarks: what the product costs beside the least that the same work can cost, in one run.
+//!
+//! Run it by `cargo xtask bench [NAME]`; `docs/benchmarks.md` says what is measured and what came out.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool that talks to a person")]
+
+mod guests;
+mod machine;
+mod measure;
+mod message;
+mod native;
+mod options;
+mod pump;
+mod pumping;
+mod report;
+mod sandbox;
+mod sqs;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use pumphouse_telemetry::{LogFormat, LogSettings, init_logs};
+
+use crate::machine::Machine;
+use crate::options::{Group, Options};
+use crate::report::{Line, Report};
+
+fn main() -> ExitCode {
+    let Some(options) = Options::parse(std::env::args().skip(1)) else {
+        eprint!("{}", options::USAGE);
+        return ExitCode::from(64);
+    };
+    match run(&options) {
+        Ok(report) if options.strict && report.missed() => ExitCode::FAILURE,
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Measures under the logs that a host has: a span for each message is a part of what it costs.
+fn run(options: &Options) -> Result<Report> {
+    init_logs(&LogSettings { format: LogFormat::Json, ..LogSettings::default() })?;
+    let mut report = Report::new(Machine::now());
+    if !options.json {
+        println!("{}\n{}", report.machine(), Line::heading());
+    }
+    for group in options.groups() {
+        for line in measure(group, options)? {
+            if !options.json {
+                println!("{line}");
+            }
+            report.add(line);
+        }
+    }
+    report.end();
+    if options.json {
+        println!("{:#}", report.json());
+    } else {
+        println!("{}", report.summary());
+    }
+    Ok(report)
+}
+
+fn measure(group: Group, options: &Options) -> Result<Vec<Line>> {
+    match group {
+        Group::Sandbox => sandbox::run(options),
+        Group::Pump => pump::run(options),
+        Group::Sqs => sqs::run(options),
+    }
+}

@@ -1,0 +1,100 @@
+//! Time and processor time per message, and what is made of many rounds.
+
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// What one message cost, in microseconds: the mean of a round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Sample {
+    /// Time that passed.
+    pub(crate) wall: f64,
+    /// Processor time of this process, all its threads together.
+    pub(crate) cpu: f64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Stopwatch {
+    began: Instant,
+    cpu: Duration,
+}
+
+impl Stopwatch {
+    pub(crate) fn start() -> Self {
+        Self { cpu: processor_time(), began: Instant::now() }
+    }
+
+    pub(crate) fn stop(self, messages: usize) -> Sample {
+        let (wall, cpu) = (self.began.elapsed(), processor_time().saturating_sub(self.cpu));
+        Sample { wall: micros(wall, messages), cpu: micros(cpu, messages) }
+    }
+}
+
+/// What `getrusage` gives, user and system together, in nanoseconds.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count of messages is far below 2^52")]
+fn micros(time: Duration, messages: usize) -> f64 {
+    time.as_secs_f64() * 1e6 / messages.max(1) as f64
+}
+
+/// One thing measured over rounds that others took turns with: the n-th samples of two of them are neighbours.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Series(Vec<Sample>);
+
+/// Which of a sample's figures.
+pub(crate) type Figure = fn(&Sample) -> f64;
+
+pub(crate) const WALL: Figure = |sample| sample.wall;
+pub(crate) const CPU: Figure = |sample| sample.cpu;
+/// Messages per second.
+pub(crate) const RATE: Figure = |sample| 1e6 / sample.wall;
+
+impl Series {
+    pub(crate) fn add(&mut self, sample: Sample) {
+        self.0.push(sample);
+    }
+
+    pub(crate) fn median(&self, figure: Figure) -> f64 {
+        median(self.0.iter().map(figure).collect())
+    }
+
+    /// The median of the ratios of neighbours: what slows both of them is not seen.
+    pub(crate) fn ratio(&self, baseline: &Self, figure: Figure) -> f64 {
+        let pairs = self.0.iter().zip(&baseline.0);
+        median(pairs.map(|(ours, theirs)| figure(ours) / figure(theirs)).collect())
+    }
+
+    /// The median of what neighbours differ by.
+    pub(crate) fn over(&self, baseline: &Self, figure: Figure) -> f64 {
+        let pairs = self.0.iter().zip(&baseline.0);
+        median(pairs.map(|(ours, theirs)| figure(ours) - figure(theirs)).collect())
+    }
+}
+
+/// The middle one; not a number where there is none.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(walls: &[f64]) -> Series {
+        Series(walls.iter().map(|wall| Sample { wall: *wall, cpu: 1.0 }).collect())
+    }
+
+    #[test]
+    fn what_slows_neighbours_alike_is_not_in_their_ratio() {
+        let (ours, theirs) = (series(&[2.0, 20.0, 3.0]), series(&[1.0, 10.0, 1.0]));
+        assert!((ours.ratio(&theirs, WALL) - 2.0).abs() < 1e-9);
+        assert!((ours.over(&theirs, WALL) - 2.0).abs() < 1e-9);
+        assert!((ours.median(RATE) - 1e6 / 3.0).abs() < 1e-6);
+    }
+}

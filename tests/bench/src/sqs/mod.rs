@@ -1,0 +1,65 @@
+//! The pump on SQS beside a plain consumer on the SDK, on the same server.
+
+mod plain;
+mod server;
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use pumphouse_contract::Clock;
+use pumphouse_pump::SystemClock;
+use pumphouse_sqs::{Provision, SourceSpec, Sqs};
+use tokio::runtime::Builder;
+
+use self::server::Server;
+use crate::measure::{CPU, RATE, Sample, Series};
+use crate::native::Native;
+use crate::options::Options;
+use crate::pumping::Pumping;
+use crate::report::{Line, Target};
+
+const ROUNDS: usize = 10;
+const MESSAGES: usize = 5_000;
+/// Receives at once, the same on both sides.
+const POLLERS: usize = 8;
+/// The most messages of one receive.
+const BATCH: usize = 10;
+
+pub(crate) fn run(options: &Options) -> Result<Vec<Line>> {
+    let runtime = Builder::new_multi_thread().thread_name("bench-io").enable_all().build()?;
+    let lines = runtime.block_on(measure(options));
+    runtime.shutdown_background();
+    lines
+}
+
+async fn measure(options: &Options) -> Result<Vec<Line>> {
+    let server = Server::start().await?;
+    let sqs = Sqs::connect(server.settings(clock())).await?;
+    let client = server.client();
+    let messages = options.scaled(MESSAGES);
+    let [mut plain, mut pumped] = [(); 2].map(|()| Series::default());
+    for round in 0..options.scaled(ROUNDS) {
+        let queue = server.filled(&format!("plain-{round}"), messages).await?;
+        plain.add(plain::consume(&client, &queue, messages).await?);
+        let queue = server.filled(&format!("pumped-{round}"), messages).await?;
+        pumped.add(pump(&sqs, &queue, messages).await?);
+    }
+    let pair = (&pumped, &plain);
+    Ok(vec![
+        Line::beside("sqs, native: messages, beside plain", "/s", pair, RATE)
+            .target(Target::RatioAtLeast(0.95)),
+        Line::beside("sqs, native: CPU per message, beside plain", "µs", pair, CPU)
+            .target(Target::RatioAtMost(1.3)),
+    ])
+}
+
+async fn pump(sqs: &Sqs, queue: &str, messages: usize) -> Result<Sample> {
+    let source = sqs.source(SourceSpec::new(queue, Provision::Validate)).await?;
+    let handler = Arc::new(Native);
+    let concurrency = POLLERS * BATCH;
+    Pumping { source, handler, clock: clock(), concurrency, messages }.run().await
+}
+
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock::new())
+}
