@@ -129,13 +129,20 @@ impl LoadedHandler {
         let mut watched = self.watched();
         watched.settled = look;
         let before = std::mem::replace(&mut watched.problem, problem);
-        if let (None, Some(problem)) = (before, &watched.problem) {
-            tracing::warn!(
-                handler = self.spec.name,
-                version = self.current.load().digest(),
+        let Some(problem) = &watched.problem else { return };
+        let (handler, loaded) = (&self.spec.name, self.current.load());
+        let version = loaded.digest();
+        match before {
+            None => tracing::warn!(
+                handler,
+                version,
                 problem,
                 "new component refused, the version in use goes on"
-            );
+            ),
+            Some(before) if before != *problem => {
+                tracing::info!(handler, version, problem, "component still refused");
+            }
+            Some(_) => {}
         }
     }
 
