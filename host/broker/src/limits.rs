@@ -28,7 +28,8 @@ pub(crate) const LONGEST_NAME: usize = 255;
 /// What the broker takes at most. One for all its queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The largest message in bytes: body, headers, content type and key together.
+    /// The largest message in bytes: body, headers, content type and key together. A rejected copy's metadata comes
+    /// on top, with as many bytes of description at most.
     pub message_bytes: usize,
     /// The most messages. Each takes some 300 bytes of memory beside its body, on both brokers.
     pub messages: usize,

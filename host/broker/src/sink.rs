@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pumphouse_contract::copy::shorten;
 use pumphouse_contract::ports::{BoxFuture, Depth, PublishError, Sink};
 use pumphouse_contract::{Headers, Message, Outgoing, Timestamp};
 use tokio::sync::oneshot;
@@ -65,23 +66,25 @@ impl QueueSink {
 
     fn draft(&self, outgoing: Outgoing) -> Result<Draft, PublishError> {
         let published_at = self.broker.0.clock.wall();
-        let mut headers = outgoing.headers;
-        if let Some(stamp) = outgoing.stamp {
-            stamp.pairs().into_iter().for_each(|(name, value)| headers.set(name, value));
-        }
-        let message = Message {
+        let mut message = Message {
             id: self.broker.0.message_id(published_at),
-            headers,
+            headers: outgoing.headers,
             content_type: outgoing.content_type,
             ordering_key: outgoing.ordering_key,
             published_at: Some(published_at),
             body: outgoing.body,
         };
-        let size = size(&message);
+        let sent = size(&message);
         let most = self.broker.0.quota.limits().message_bytes;
-        if size > most {
-            return Err(self.refused(format!("it has {size} bytes, {most} are the most")));
+        if sent > most {
+            return Err(self.refused(format!("it has {sent} bytes, {most} are the most")));
         }
+        if let Some(mut stamp) = outgoing.stamp {
+            // On top of the limit, so that what could be published can be rejected (C-11).
+            stamp.message = shorten(&stamp.message, most);
+            stamp.pairs().into_iter().for_each(|(name, value)| message.headers.set(name, value));
+        }
+        let size = size(&message);
         let deduplication_id = outgoing.deduplication_id;
         Ok(Draft { message: Arc::new(message), published_at, deduplication_id, size })
     }
