@@ -43,8 +43,9 @@ pub(crate) fn lacking(message: &SqsMessage) -> Option<Lacking> {
     if count.is_none() { Some(Lacking::Count) } else { None }
 }
 
-/// The count of a message, from its own field and without allocating (C-6).
-pub(crate) fn counted(message: &SqsMessage) -> Counted {
+/// The count of a message, from its own field and without allocating, which the conformance suite proves (C-6).
+#[must_use]
+pub fn counted(message: &SqsMessage) -> Counted {
     system(message, &MessageSystemAttributeName::ApproximateReceiveCount)
         .and_then(Attempt::parse)
         .map_or(Counted::Unreported, Counted::AtLeast)

@@ -31,6 +31,7 @@ mod trace;
 
 pub use client::Sqs;
 pub use error::{ProvisionError, SqsError};
+pub use incoming::counted;
 pub use name::queue_name;
 pub use settings::{SqsSettings, StaticCredentials, Timeouts};
 pub use source::CAPABILITIES;
