@@ -1,1 +1,0 @@
-//! One suite, every configuration, both variants.

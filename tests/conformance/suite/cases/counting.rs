@@ -1,0 +1,177 @@
+//! C-1, C-2, C-3, C-8: the broker counts, and the host passes the number on.
+
+use std::sync::atomic::Ordering;
+
+use anyhow::{Result, ensure};
+use pumphouse_contract::ports::Counter;
+use pumphouse_contract::{Budget, Counted};
+
+use super::{Absent, Case, Present, Shown, ack, case, defer_ms, defers, is_exact, rising, steps};
+use crate::bench::{Bench, Channel, same};
+use crate::cases::findings;
+use crate::host::{Host, Setup};
+use crate::rows::Place;
+
+pub(super) const CASES: &[Case] = &[
+    case!("C-1", "release", release, "a released message presents a higher count"),
+    case!("C-1", "lapse", lapse, "so does one whose lease lapsed, without any settlement call"),
+    case!("C-1", "restart", restart, "the count survives a restart of the host"),
+    case!("C-1", "competing", competing, "the count goes up over competing hosts"),
+    case!("C-2", "", first, "a first delivery presents 0"),
+    case!(
+        "C-2",
+        "lost answer",
+        lost_answer,
+        "a receive whose answer is lost is counted: the residual risk"
+    ),
+    case!(
+        "C-3",
+        "",
+        nth,
+        "the n-th delivery presents n − 1 (exact), or at least that (approximate)"
+    ),
+    case!("C-8", "", advances, "the count advances, so that no budget is unenforceable"),
+];
+
+async fn handled_to_its_end(channel: &Channel, host: &Host, tag: &str) -> Result<()> {
+    host.acked(tag).await?;
+    channel.holds(Place::Source, 0).await?;
+    host.stop().await
+}
+
+async fn release(bench: Bench) -> Result<Shown> {
+    let channel = bench.channel().await?;
+    let host = channel.host(Setup::default()).await?;
+    channel.send("m", defers(3)).await?;
+    handled_to_its_end(&channel, &host, "m").await?;
+    let counts = host.calls.counts("m");
+    rising(&counts)?;
+    ensure!(counts.len() > 1, "it was released and not delivered again: {counts:?}");
+    Ok(Present)
+}
+
+/// The settlements go no further than the pump, so that the lease alone brings the message back.
+async fn lapse(bench: Bench) -> Result<Shown> {
+    let channel = bench.channel().await?;
+    let host = channel.host(Setup { short_lease: true, ..Setup::default() }).await?;
+    host.tap.script.swallow.store(usize::MAX, Ordering::SeqCst);
+    channel.send("m", ack()).await?;
+    host.called("m", 3).await?;
+    if let Some(calls) = bench.rig().calls() {
+        let settles = |name: &&String| name.starts_with("Change") || name.starts_with("Delete");
+        let settling: Vec<_> = calls.keys().filter(settles).collect();
+        ensure!(settling.is_empty(), "a host that settles nothing called {settling:?}");
+    }
+    host.tap.script.swallow.store(0, Ordering::SeqCst);
+    channel.holds(Place::Source, 0).await?;
+    host.stop().await?;
+    rising(&host.calls.counts("m"))?;
+    Ok(Present)
+}
+
+async fn restart(bench: Bench) -> Result<Shown> {
+    let channel = bench.channel().await?;
+    let setup = Setup::default();
+    let first = channel.host(setup.clone()).await?;
+    channel.send("m", steps([defer_ms(1_000), ack()])).await?;
+    first.called("m", 1).await?;
+    first.stop().await?;
+    bench.rig().restart().await?;
+    let second = channel.host(setup).await?;
+    handled_to_its_end(&channel, &second, "m").await?;
+    let counts = second.calls.counts("m");
+    rising(&counts)?;
+    ensure!(counts.len() > 1, "only {counts:?} over two hosts");
+    Ok(Present)
+}
+
+async fn competing(bench: Bench) -> Result<Shown> {
+    let channel = bench.channel().await?;
+    let setup = Setup::default();
+    let one = channel.host(setup.clone()).await?;
+    let other = channel.host(setup).await?;
+    let tags: Vec<String> = (0..6).map(|number| format!("m{number}")).collect();
+    for tag in &tags {
+        channel.send(tag, defers(2)).await?;
+    }
+    for tag in &tags {
+        one.acked(tag).await?;
+    }
+    channel.holds(Place::Source, 0).await?;
+    one.stop().await?;
+    other.stop().await?;
+    for tag in &tags {
+        let counts = one.calls.counts(tag);
+        rising(&counts)?;
+        if is_exact(&one) {
+            same(&format!("counts of {tag}"), counts, vec![0, 1, 2])?;
+        }
+    }
+    Ok(Present)
+}
+
+async fn first(bench: Bench) -> Result<Shown> {
+    let channel = bench.channel().await?;
+    let host = channel.host(Setup::default()).await?;
+    let tags: Vec<String> = (0..5).map(|number| format!("m{number}")).collect();
+    for tag in &tags {
+        channel.send(tag, ack()).await?;
+    }
+    for tag in &tags {
+        host.acked(tag).await?;
+    }
+    host.stop().await?;
+    for tag in &tags {
+        // A count above 0 here would be a receive whose answer was lost: reported, and never tried again.
+        same(&format!("counts of {tag}"), host.calls.counts(tag), vec![0])?;
+    }
+    Ok(Present)
+}
+
+async fn lost_answer(bench: Bench) -> Result<Shown> {
+    let channel = bench.channel().await?;
+    let host = channel.host(Setup { short_lease: true, ..Setup::default() }).await?;
+    host.loses_an_answer();
+    channel.send("m", ack()).await?;
+    handled_to_its_end(&channel, &host, "m").await?;
+    let counts = host.calls.counts("m");
+    let first = counts.first().copied().unwrap_or_default();
+    ensure!(first >= 1, "the broker did not count the delivery that was lost: {counts:?}");
+    Ok(Present)
+}
+
+async fn nth(bench: Bench) -> Result<Shown> {
+    let channel = bench.channel().await?;
+    let host = channel.host(Setup::default()).await?;
+    channel.send("m", defers(4)).await?;
+    handled_to_its_end(&channel, &host, "m").await?;
+    let counts = host.calls.counts("m");
+    if is_exact(&host) {
+        same("counts", counts, vec![0, 1, 2, 3, 4])?;
+    } else {
+        let least = counts.iter().zip(0..).all(|(count, n)| *count >= n);
+        ensure!(least, "the n-th call must present at least n − 1, saw {counts:?}");
+    }
+    for delivery in host.tap.deliveries() {
+        let honest = match host.capabilities().counter {
+            Counter::Exact => matches!(delivery.counted, Counted::Exact(_)),
+            Counter::Approximate => matches!(delivery.counted, Counted::AtLeast(_)),
+        };
+        ensure!(honest, "the type of the count is not the class that is claimed: {delivery:?}");
+    }
+    Ok(Present)
+}
+
+async fn advances(bench: Bench) -> Result<Shown> {
+    let channel = bench.channel().await?;
+    let host = channel.host(Setup::default()).await?;
+    ensure!(host.capabilities().count_advances, "every row of this release counts");
+    channel.send("m", defers(2)).await?;
+    handled_to_its_end(&channel, &host, "m").await?;
+    rising(&host.calls.counts("m"))?;
+    let mut facts = findings::facts(&channel).await?;
+    facts.budget = Budget::Deliveries(3);
+    let said = pumphouse_contract::findings::budget_unenforceable(&facts, &[]);
+    same("what F-3 says", said, None)?;
+    Ok(Absent)
+}
