@@ -18,6 +18,7 @@ use crate::errors::SandboxError;
 const FORMAT: &str = "1";
 const ARTIFACT: &str = "cwasm";
 const DIGEST: &str = "sha256";
+const UNFINISHED: &str = "tmp";
 const OTHERS_WRITE: u32 = 0o022;
 const LARGEST: u64 = 1024 * 1024 * 1024;
 const MOST_KEPT: usize = 1_024;
@@ -51,6 +52,7 @@ impl Cache {
                 found.mode() & 0o7777
             )));
         }
+        forget_unfinished(folder).map_err(|error| refused(format!("can't be read: {error}")))?;
         let engine = digest::of_hash(&engine.precompile_compatibility_hash());
         Ok(Self { folder: folder.to_owned(), engine, temporary: AtomicU64::new(0) })
     }
@@ -90,7 +92,8 @@ impl Cache {
     /// Whoever reads sees the old file or the new one, never half of one.
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let number = self.temporary.fetch_add(1, Ordering::Relaxed);
-        let temporary = path.with_extension(format!("{}-{number}.tmp", std::process::id()));
+        let temporary =
+            path.with_extension(format!("{}-{number}.{UNFINISHED}", std::process::id()));
         let written = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -120,6 +123,17 @@ impl Cache {
         }
         Ok(())
     }
+}
+
+/// Removes what a host left that died while it stored. Whoever else stores here just now stores at the next start.
+fn forget_unfinished(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == UNFINISHED) {
+            drop(fs::remove_file(path));
+        }
+    }
+    Ok(())
 }
 
 fn read(path: &Path) -> Option<Vec<u8>> {
@@ -164,6 +178,15 @@ mod tests {
         cache.put("a", b"machine code");
         fs::write(&beside, b"").unwrap();
         assert_eq!(cache.get("a"), None);
+    }
+
+    #[test]
+    fn what_a_host_left_unfinished_is_removed() {
+        let home = tempfile::tempdir().unwrap();
+        cache(home.path()).put("a", b"machine code");
+        fs::write(home.path().join("0123.7-0.tmp"), b"half").unwrap();
+        assert!(cache(home.path()).get("a").is_some());
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 2);
     }
 
     #[test]
