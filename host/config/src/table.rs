@@ -57,7 +57,7 @@ pub const KEYS: &[Key] = &[
         "host.log.level",
         Kind::Word(LogLevel::WORDS),
         Is("\"info\""),
-        "The least severe events that are logged.",
+        "The least severe events that are logged. Of libraries nothing below `info` is; `RUST_LOG` gets at it.",
     ),
     key(
         "host.pool_slots",

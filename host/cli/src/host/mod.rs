@@ -56,8 +56,16 @@ pub(crate) fn log(config: &Config) -> Result<()> {
         pumphouse_config::LogFormat::Text => LogFormat::Text,
         pumphouse_config::LogFormat::Json => LogFormat::Json,
     };
-    let filter = config.host.log.level.word().to_owned();
-    Ok(init_logs(&LogSettings { format, filter })?)
+    Ok(init_logs(&LogSettings { format, filter: filter(config.host.log.level.word()) })?)
+}
+
+/// What is logged at this level. Libraries say no more than at info: a compiler's traces slow the start down by
+/// minutes, and an HTTP client's hold the bodies of messages. `RUST_LOG` gets at them.
+fn filter(level: &str) -> String {
+    match level {
+        "debug" | "trace" => format!("info,pumphouse={level}"),
+        _ => level.to_owned(),
+    }
 }
 
 /// Logs for a command that talks to a person.
