@@ -141,12 +141,14 @@ struct Problem {
 }
 
 fn read_file(path: &Path) -> Result<String, Problem> {
-    let failed = |error: std::io::Error| plain(format!("the configuration can't be read: {error}"));
+    let shown = path.display();
+    let failed =
+        |error: std::io::Error| plain(format!("the configuration {shown} can't be read: {error}"));
     let file = std::fs::File::open(path).map_err(failed)?;
     let mut bytes = Vec::new();
     file.take(LONGEST_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > LONGEST_FILE_BYTES {
-        return Err(plain("the configuration is longer than 1 MiB".to_owned()));
+        return Err(plain(format!("the configuration {shown} is longer than 1 MiB")));
     }
     String::from_utf8(bytes).map_err(|error| Problem {
         message: "the configuration is not UTF-8 from here on".to_owned(),
