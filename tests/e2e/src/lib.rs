@@ -1,1 +1,35 @@
-//! The binary as a process, for tests.
+//! The binary as a process, for tests: built once, started in a folder of its own, asked, signalled, killed.
+//!
+//! A [`Scene`] is a folder with a configuration, a state directory and a free port. A [`Host`] is a process that
+//! runs in it, ended when dropped, and also when the test process ends in any other way. Every wait is bounded; one
+//! that fails shows the end of the host's log.
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "what fails here is a failed test"
+)]
+
+mod admin;
+mod build;
+mod cli;
+#[cfg(feature = "sqs")]
+mod cloud;
+mod host;
+mod log;
+mod port;
+mod room;
+mod scene;
+mod wait;
+
+pub use admin::{Answer, Metrics, get, publish_to};
+pub use build::{assembled, binary, component_text, digest, guest, guests, root};
+pub use cli::{Ran, run, run_within};
+#[cfg(feature = "sqs")]
+pub use cloud::{Queue, block_on, unique};
+pub use host::{Host, Signal, resident};
+pub use log::{Call, Line, Log};
+pub use room::{Room, is_root};
+pub use scene::Scene;
+pub use wait::{LONG, until, until_some};
