@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use crate::machine::{self, Machine};
-use crate::measure::{Figure, Series};
+use crate::measure::{Figure, Series, WALL};
 
 /// How far a figure may be from a target that says "about".
 const ABOUT: f64 = 1.1;
@@ -51,6 +51,13 @@ impl Line {
             over: None,
             target: None,
         }
+    }
+
+    /// How many of something there are for each message.
+    #[expect(clippy::cast_precision_loss, reason = "a count is far below 2^52")]
+    pub(crate) fn counted(name: impl Into<String>, things: usize, messages: usize) -> Self {
+        let measured = things as f64 / messages as f64;
+        Self { measured, ..Self::alone(name, "", &Series::default(), WALL) }
     }
 
     /// A figure beside what it is compared with.
@@ -184,7 +191,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::{Sample, WALL};
+    use crate::measure::Sample;
 
     fn line(ours: f64, theirs: f64, target: Target) -> Line {
         let series = |wall| {

@@ -1,5 +1,6 @@
 //! The pump on SQS beside a plain consumer on the SDK, on the same server.
 
+mod counted;
 mod plain;
 mod server;
 
@@ -11,6 +12,7 @@ use pumphouse_pump::SystemClock;
 use pumphouse_sqs::{Provision, SourceSpec, Sqs};
 use tokio::runtime::Builder;
 
+use self::counted::Counted;
 use self::server::Server;
 use crate::measure::{CPU, RATE, Sample, Series};
 use crate::native::Native;
@@ -38,11 +40,14 @@ async fn measure(options: &Options) -> Result<Vec<Line>> {
     let client = server.client();
     let messages = options.scaled(MESSAGES);
     let [mut plain, mut pumped] = [(); 2].map(|()| Series::default());
-    for round in 0..options.scaled(ROUNDS) {
+    let (rounds, mut requests) = (options.scaled(ROUNDS), 0);
+    for round in 0..rounds {
         let queue = server.filled(&format!("plain-{round}"), messages).await?;
         plain.add(plain::consume(&client, &queue, messages).await?);
         let queue = server.filled(&format!("pumped-{round}"), messages).await?;
-        pumped.add(pump(&sqs, &queue, messages).await?);
+        let (sample, asked) = pump(&sqs, &queue, messages).await?;
+        pumped.add(sample);
+        requests += asked;
     }
     let pair = (&pumped, &plain);
     Ok(vec![
@@ -50,14 +55,18 @@ async fn measure(options: &Options) -> Result<Vec<Line>> {
             .target(Target::RatioAtLeast(0.95)),
         Line::beside("sqs, native: CPU per message, beside plain", "µs", pair, CPU)
             .target(Target::RatioAtMost(1.3)),
+        Line::counted("sqs, native: requests per message", requests, rounds * messages),
     ])
 }
 
-async fn pump(sqs: &Sqs, queue: &str, messages: usize) -> Result<Sample> {
+/// What each message cost, and how many requests all of them took.
+async fn pump(sqs: &Sqs, queue: &str, messages: usize) -> Result<(Sample, usize)> {
     let source = sqs.source(SourceSpec::new(queue, Provision::Validate)).await?;
-    let handler = Arc::new(Native);
+    let counted = Counted::new(source);
+    let (source, handler) = (counted.clone(), Arc::new(Native));
     let concurrency = POLLERS * BATCH;
-    Pumping { source, handler, clock: clock(), concurrency, messages }.run().await
+    let pumping = Pumping { source, handler, clock: clock(), concurrency, messages };
+    Ok((pumping.run().await?, counted.requests()))
 }
 
 fn clock() -> Arc<dyn Clock> {
