@@ -58,16 +58,16 @@ async fn a_handler_has_places_of_its_own() {
     assert_eq!(narrow.slots(), Some(1));
     let began = Instant::now();
     let mut calls = JoinSet::new();
-    for _ in 0..10 {
+    for _ in 0..3 {
         let handler = narrow.clone();
-        calls.spawn(async move { call(&handler, r#"{"do":"sleep","ms":30}"#).await.result });
+        calls.spawn(async move { call(&handler, r#"{"do":"sleep","ms":400}"#).await.result });
     }
     assert_eq!(call(&other, "").await.result, Ok(Outcome::Ack));
-    assert!(began.elapsed() < Duration::from_millis(250), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_millis(1_000), "{:?}", began.elapsed());
     for result in calls.join_all().await {
         assert_eq!(result, Ok(Outcome::Ack));
     }
-    assert!(began.elapsed() >= Duration::from_millis(300), "{:?}", began.elapsed());
+    assert!(began.elapsed() >= Duration::from_millis(1_200), "{:?}", began.elapsed());
 }
 
 /// The wait for an instance is part of the deadline: the lease counts on it.
@@ -77,7 +77,7 @@ async fn a_call_that_never_gets_an_instance_starves_at_its_deadline() {
     let handler = common::load("full", &guest("hostile_loop"), limits).await.unwrap();
     let began = Instant::now();
     let (first, second) = tokio::join!(fault(&handler, ""), fault(&handler, ""));
-    assert!(began.elapsed() < Duration::from_millis(800), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_millis(1_000), "{:?}", began.elapsed());
     let starved = if first.kind == FaultKind::Starved { first } else { second };
     assert_eq!(starved.kind, FaultKind::Starved);
     assert!(starved.detail.contains("`limits.concurrency`"), "{}", starved.detail);
