@@ -1,5 +1,7 @@
 //! The copy that a rejection puts on its destination, and how it is known again (C-7, C-11).
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use crate::decide::Why;
@@ -37,8 +39,10 @@ pub mod names {
         DELIVERY_COUNT,
     ];
 
-    /// Counters that a broker's client puts among the headers; they never travel on.
-    pub const INJECTED: [&str; 1] = ["googclient_deliveryattempt"];
+    /// Counters by the names that brokers and their clients give them. Where one stands among a message's headers
+    /// it is somebody's copy of a count: it is neither read nor shown to a handler (C-6), and never travels on.
+    pub const COUNTERS: [&str; 4] =
+        [DELIVERY_COUNT, "ApproximateReceiveCount", "googclient_deliveryattempt", "RECONSUME_TIME"];
 }
 
 /// What marks the end of a description that was shortened.
@@ -126,6 +130,18 @@ pub fn stamped_count(headers: &Headers) -> Count {
     Count(headers.text(names::DELIVERY_COUNT).and_then(|text| text.parse().ok()).unwrap_or(0))
 }
 
+/// The message as a handler sees it: without the counters among its headers (C-6). The same one where it has none.
+#[must_use]
+pub fn shown(message: &Arc<Message>) -> Arc<Message> {
+    let counts = |name: &str| names::COUNTERS.contains(&name);
+    if !message.headers.iter().any(|(name, _)| counts(name)) {
+        return message.clone();
+    }
+    let mut shown = Message::clone(message);
+    shown.headers.retain(|name| !counts(name));
+    Arc::new(shown)
+}
+
 /// The reserved names among these headers, which `publish` refuses.
 #[must_use]
 pub fn reserved_in(headers: &Headers) -> Vec<&str> {
@@ -154,7 +170,7 @@ pub fn rejected_copy(
     from: Provenance<'_>,
 ) -> Outgoing {
     let mut headers = message.headers.clone();
-    headers.retain(|name| !names::RESERVED.contains(&name) && !names::INJECTED.contains(&name));
+    headers.retain(|name| !names::RESERVED.contains(&name) && !names::COUNTERS.contains(&name));
     Outgoing {
         headers,
         content_type: message.content_type.clone(),
@@ -248,6 +264,20 @@ mod tests {
             let headers: Headers = [("deliveryCount", absurd)].into_iter().collect();
             assert_eq!(stamped_count(&headers), Count(0), "{absurd}");
         }
+    }
+
+    /// C-6.
+    #[test]
+    fn c_6_a_counter_inside_the_message_is_not_shown() {
+        let headers: Headers =
+            [("ApproximateReceiveCount", "9"), ("own", "x"), ("deliveryCount", "7")]
+                .into_iter()
+                .collect();
+        let message = Arc::new(Message { headers, ..Message::default() });
+        let names: Vec<_> = shown(&message).headers.iter().map(|(n, _)| n.to_owned()).collect();
+        assert_eq!(names, ["own"]);
+        let plain = Arc::new(Message::default());
+        assert!(Arc::ptr_eq(&plain, &shown(&plain)));
     }
 
     #[test]

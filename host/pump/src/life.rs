@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering as Memory;
 use std::time::Duration;
 
-use pumphouse_contract::copy::{is_routed_copy, stamped_count};
+use pumphouse_contract::copy::{is_routed_copy, shown, stamped_count};
 use pumphouse_contract::ports::{Action, Event, Failure, Invocation, Settlement, Version};
 use pumphouse_contract::{
     Admission, Count, Decision, Delivery, Ended, Facts, Reason, Roll, Why, admit,
@@ -69,7 +69,7 @@ impl Inner {
 
     async fn call(&self, delivery: &Delivery, count: Count, version: &dyn Version) -> Decision {
         let Subscription { observer, settings, source_name, .. } = &self.subscription;
-        let message = delivery.message.clone();
+        let message = shown(&delivery.message);
         let invocation = Invocation { message, source: source_name.clone(), count };
         let Ok(_tenant) = self.tenant_permit().await else {
             observer.record(Event::GivenBack);

@@ -22,7 +22,7 @@ pub(super) const CASES: &[Case] = &[
         "C-6",
         "own field",
         own_field,
-        "a counter attribute inside the message is not read, and none is added"
+        "a counter attribute inside the message is neither read nor shown, and none is added"
     ),
     case!("C-6", "allocations", allocations_of_reading, "reading the count allocates nothing"),
     case!(
@@ -46,7 +46,7 @@ async fn own_field(bench: Bench) -> Result<Shown> {
     let headers: Headers = [
         ("ApproximateReceiveCount", HeaderValue::Number("9".into())),
         ("deliveryCount", HeaderValue::Number("7".into())),
-        ("reconsumeTimes", HeaderValue::Number("5".into())),
+        ("own", HeaderValue::Number("5".into())),
     ]
     .into_iter()
     .collect();
@@ -54,7 +54,7 @@ async fn own_field(bench: Bench) -> Result<Shown> {
     body.as_object_mut().context("a command is an object")?.insert("tag".into(), "m".into());
     channel
         .send_message(Outgoing {
-            headers: headers.clone(),
+            headers,
             ordering_key: Some("m".into()),
             body: body.to_string().into(),
             ..Outgoing::default()
@@ -70,9 +70,7 @@ async fn own_field(bench: Bench) -> Result<Shown> {
         names.sort();
         names
     });
-    let mut sent: Vec<_> = headers.iter().map(|(name, _)| name.to_owned()).collect();
-    sent.sort();
-    same("the headers that the handler got", seen, Some(sent))?;
+    same("the headers that the handler got", seen, Some(vec!["own".to_owned()]))?;
     Ok(Present)
 }
 
