@@ -81,11 +81,11 @@ pub struct Timeouts {
 }
 
 impl Default for Timeouts {
-    /// 3 s to connect, 5 s beyond a poll's wait, 5 s to settle, 10 s to publish, 10 s for a call of provisioning.
+    /// 3 s to connect, 8 s beyond a poll's wait, 5 s to settle, 10 s to publish, 10 s for a call of provisioning.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(3),
-            poll_margin: Duration::from_secs(5),
+            poll_margin: Duration::from_secs(8),
             settle: Duration::from_secs(5),
             publish: Duration::from_secs(10),
             admin: Duration::from_secs(10),
