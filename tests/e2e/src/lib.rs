@@ -27,7 +27,7 @@ pub use admin::{Answer, Metrics, get, publish_to};
 pub use build::{assembled, binary, component_text, digest, guest, guests, root};
 pub use cli::{Ran, run, run_within};
 #[cfg(feature = "sqs")]
-pub use cloud::{Queue, block_on, unique};
+pub use cloud::{Depth, Queue, block_on, elasticmq, fauxqs, scene, unique, unpacked};
 pub use host::{Host, Signal, resident};
 pub use log::{Call, Line, Log};
 pub use room::{Room, is_root};
