@@ -88,7 +88,7 @@ async fn elsewhere(bench: Bench) -> Result<Shown> {
         (names::REJECTION_REASON, "DeliveryError"),
         (names::DELIVERY_COUNT, "7"),
         ("pumphouse", packed.as_str()),
-        (names::INJECTED[0], "9"),
+        ("googclient_deliveryattempt", "9"),
     ]
     .into_iter()
     .collect();
@@ -116,7 +116,7 @@ async fn elsewhere(bench: Bench) -> Result<Shown> {
     }
     let copy = channel.copy(Place::Invalid).await?;
     same("the copy's reason", metadata(&copy, names::REJECTION_REASON), "Unacceptable")?;
-    let injected = copy.message.headers.get(names::INJECTED[0]);
+    let injected = copy.message.headers.get("googclient_deliveryattempt");
     same("a counter that some broker's client had put there", injected, None)?;
     let deliveries = counts.last().map(|count| (count + 1).to_string());
     same("the copy's stamp", Some(metadata(&copy, names::DELIVERY_COUNT)), deliveries.as_deref())?;
