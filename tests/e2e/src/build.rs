@@ -7,6 +7,11 @@ use std::sync::OnceLock;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+/// What a test process calls its own name of the binary, before its id.
+const OWN: &str = "pumphouse-for-tests-";
+
+static BINARY: OnceLock<PathBuf> = OnceLock::new();
+
 /// The repository.
 #[must_use]
 pub fn root() -> PathBuf {
@@ -18,15 +23,20 @@ pub fn root() -> PathBuf {
 /// others doesn't replace it under the tests.
 #[must_use]
 pub fn binary() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
+    BINARY.get_or_init(|| {
         let built = build();
-        let name = format!("pumphouse-for-tests-{}", std::process::id());
-        let own = shared_folder(&built).join(name);
+        let own = shared_folder(&built).join(format!("{OWN}{}", std::process::id()));
         let _ = std::fs::remove_file(&own);
         std::fs::hard_link(&built, &own).expect("a second name for the binary");
         own
     })
+}
+
+/// Removes the second name of this test process.
+pub(crate) fn forget_own() {
+    if let Some(own) = BINARY.get() {
+        let _ = std::fs::remove_file(own);
+    }
 }
 
 /// A folder beside the built binary, kept from one run to the next.
@@ -42,7 +52,7 @@ fn forget_ended(folder: &Path) {
     let entries = std::fs::read_dir(folder).expect("a folder").filter_map(Result::ok);
     for entry in entries {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let id = name.strip_prefix("pumphouse-for-tests-");
+        let id = name.strip_prefix(OWN);
         if id.is_some_and(|id| !Path::new("/proc").join(id).exists()) {
             let _ = std::fs::remove_file(entry.path());
         }

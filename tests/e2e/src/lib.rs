@@ -21,6 +21,7 @@ mod log;
 mod port;
 mod room;
 mod scene;
+mod suite;
 mod wait;
 
 pub use admin::{Answer, Metrics, get, publish_to};
@@ -32,4 +33,5 @@ pub use host::{Host, Signal, resident};
 pub use log::{Call, Line, Log};
 pub use room::{Room, is_root};
 pub use scene::Scene;
+pub use suite::{Named, run_all};
 pub use wait::{LONG, until, until_some};

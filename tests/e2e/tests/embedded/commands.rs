@@ -5,12 +5,19 @@ use serde_json::{Value, json};
 
 use crate::common::{done, header, work};
 
+pumphouse_e2e::tests! {
+    a_wrong_command_line_ends_with_64,
+    a_wrong_configuration_ends_with_78_and_a_failure_with_1,
+    help_version_and_completions_end_with_0,
+    invoke_tells_an_outcome_from_a_fault,
+    publish_and_peek_reach_the_running_host,
+}
+
 fn scene() -> Scene {
     Scene::new(&work("dead_letter = { embedded.queue = \"dead\" }\nmax_deliveries = 1"))
 }
 
 /// 64: the command line is wrong.
-#[test]
 fn a_wrong_command_line_ends_with_64() {
     let scene = scene();
     for arguments in [
@@ -29,7 +36,6 @@ fn a_wrong_command_line_ends_with_64() {
 }
 
 /// 78: the configuration is wrong, for every command that reads it. 1: the command failed.
-#[test]
 fn a_wrong_configuration_ends_with_78_and_a_failure_with_1() {
     let scene = scene();
     for (name, rest) in
@@ -55,7 +61,6 @@ fn a_wrong_configuration_ends_with_78_and_a_failure_with_1() {
 }
 
 /// 0: what needs no host.
-#[test]
 fn help_version_and_completions_end_with_0() {
     let scene = scene();
     let help = run(&mut scene.pumphouse(&["--help"]), "").ok().stdout;
@@ -74,7 +79,6 @@ fn help_version_and_completions_end_with_0() {
 }
 
 /// `invoke`: 0 for an outcome, 1 for a fault, which is explained.
-#[test]
 fn invoke_tells_an_outcome_from_a_fault() {
     let scene = scene();
     let component = guest("conformance");
@@ -99,7 +103,6 @@ fn invoke_tells_an_outcome_from_a_fault() {
 }
 
 /// `publish` and `peek` by all their ways, on a host that runs.
-#[test]
 fn publish_and_peek_reach_the_running_host() {
     let scene = scene();
     let host = scene.start();

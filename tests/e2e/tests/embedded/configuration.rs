@@ -5,6 +5,12 @@ use serde_json::Value;
 
 use crate::common::{WORK, work};
 
+pumphouse_e2e::tests! {
+    fr_10_a_loop_of_destinations_ends_the_start,
+    fr_30_unknown_keys_end_the_start_at_their_line,
+    check_says_what_is_in_force_and_what_is_unwise,
+}
+
 fn subscription(name: &str, queue: &str, dead: &str) -> String {
     format!(
         "[subscriptions.{name}]\nsource = {{ embedded.queue = \"{queue}\" }}\nhandler = \"acme/work\"\ndead_letter = {{ embedded.queue = \"{dead}\" }}\n"
@@ -24,7 +30,6 @@ fn refused(scene: &Scene, text: &str) -> Ran {
 }
 
 /// FR-10: four loops are refused at the start, the chain named.
-#[test]
 fn fr_10_a_loop_of_destinations_ends_the_start() {
     let scene = Scene::new(&work(""));
     let own = subscription("self", "a", "a");
@@ -50,7 +55,6 @@ fn fr_10_a_loop_of_destinations_ends_the_start() {
 }
 
 /// FR-30: six mistakes, each refused with file, line, key and, where one is near, a suggestion.
-#[test]
 fn fr_30_unknown_keys_end_the_start_at_their_line() {
     let scene = Scene::new(&work(""));
     let rest = "max_deliveries = 3\n";
@@ -96,7 +100,6 @@ fn fr_30_unknown_keys_end_the_start_at_their_line() {
 }
 
 /// S-1, F-4, F-5, F-6: `check` prints what is in force and every warning, and ends with 0; for programs too.
-#[test]
 fn check_says_what_is_in_force_and_what_is_unwise() {
     let text = work("max_deliveries = 3\nretry = { backoff = \"0s\" }\nordering = \"key\"");
     let scene = Scene::new(&(text + &subscription("endless", "e", "e-dead")));

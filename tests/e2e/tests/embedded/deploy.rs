@@ -13,6 +13,16 @@ use serde_json::{Value, json};
 
 use crate::common::set;
 
+pumphouse_e2e::tests! {
+    fr_25_switched_links_are_seen_ten_times,
+    fr_26_every_way_of_saving_is_seen_twice,
+    fr_26_a_configuration_edited_in_place_is_seen_twice,
+    fr_27_a_swap_under_load_loses_and_mixes_nothing,
+    fr_27_a_half_written_component_waits_until_it_is_whole,
+    fr_28_a_misfit_ends_the_start_by_name,
+    fr_28_a_misfit_at_a_swap_changes_nothing,
+}
+
 const DEPLOYED: &str = r#"
 [tenants.acme.handlers.versions]
 component = "versions.wasm"
@@ -62,7 +72,6 @@ fn version_of(line: &Line) -> u8 {
 
 /// FR-25: links through a `..data` link that is switched, as Kubernetes does, with the configuration behind it too.
 /// One reload for each switch.
-#[test]
 fn fr_25_switched_links_are_seen_ten_times() {
     let scene = Scene::new(&versions(""));
     let mount = scene.path("mount");
@@ -101,7 +110,6 @@ fn fr_25_switched_links_are_seen_ten_times() {
 type Save = fn(&Path, &[u8], &dyn Fn());
 
 /// FR-26: the ways in which editors and copying save, each twice. What happens in the gap is the third argument.
-#[test]
 fn fr_26_every_way_of_saving_is_seen_twice() {
     let scene = Scene::new(&versions(""));
     let target = scene.path("versions.wasm");
@@ -139,7 +147,6 @@ fn fr_26_every_way_of_saving_is_seen_twice() {
 }
 
 /// FR-26: `sed -i` on the configuration, twice.
-#[test]
 fn fr_26_a_configuration_edited_in_place_is_seen_twice() {
     let scene = Scene::new(&versions("concurrency = 1"));
     fs::copy(component(1), scene.path("versions.wasm")).unwrap();
@@ -155,7 +162,6 @@ fn fr_26_a_configuration_edited_in_place_is_seen_twice() {
 
 /// FR-27 (a): under load every call begun after the switch is the new version's; no message is lost, fails, or is
 /// handled by both.
-#[test]
 fn fr_27_a_swap_under_load_loses_and_mixes_nothing() {
     let scene = Scene::new(&versions("dispatch = \"sequential\""));
     fs::copy(component(1), scene.path("versions.wasm")).unwrap();
@@ -194,7 +200,6 @@ fn guest_lines(host: &Host) -> Vec<Line> {
 
 /// FR-27 (b): a file that grows for seconds is taken when it is whole; until then the old version serves, no message
 /// loses budget, and there is at most one warning.
-#[test]
 fn fr_27_a_half_written_component_waits_until_it_is_whole() {
     let scene = Scene::new(&versions("max_deliveries = 2\nretry = { backoff = \"100ms\" }"));
     let target = scene.path("versions.wasm");
@@ -234,7 +239,6 @@ const MISFITS: [(&str, &[&str]); 4] = [
 ];
 
 /// FR-28: at the start it is refused by name, with an exit code.
-#[test]
 fn fr_28_a_misfit_ends_the_start_by_name() {
     let scene = Scene::new(&versions(""));
     for (name, parts) in MISFITS {
@@ -249,7 +253,6 @@ fn fr_28_a_misfit_ends_the_start_by_name() {
 
 /// FR-28: at a swap the version in use goes on, and status, metric and log say what is wrong. A compatible minor
 /// version is taken.
-#[test]
 fn fr_28_a_misfit_at_a_swap_changes_nothing() {
     let scene = Scene::new(&versions(""));
     fs::copy(component(1), scene.path("versions.wasm")).unwrap();

@@ -8,8 +8,12 @@ use serde_json::json;
 
 use crate::common::{sequence, set, slowly_done, work};
 
+pumphouse_e2e::tests! {
+    a_full_disk_refuses_publishing_and_loses_nothing,
+    a_read_only_disk_is_refused_by_name,
+}
+
 /// A full disk refuses publishes with a clear error and loses nothing, over a SIGKILL too; settling goes on.
-#[test]
 fn a_full_disk_refuses_publishing_and_loses_nothing() {
     let scene = Scene::new(&work("retry = { backoff = \"500ms\", max_backoff = \"2s\" }"));
     let room = Room::at(&scene.path("state"), "40m");
@@ -66,7 +70,6 @@ fn a_full_disk_refuses_publishing_and_loses_nothing() {
 }
 
 /// A disk that can't be written ends the start, by name.
-#[test]
 fn a_read_only_disk_is_refused_by_name() {
     let scene = Scene::new(&work(""));
     let room = Room::at(&scene.path("state"), "32m");

@@ -9,11 +9,16 @@ use serde_json::json;
 
 use crate::common::{Deed, counts, deeds, done, originals, sequence, set, slowly_done, work};
 
+pumphouse_e2e::tests! {
+    a_host_killed_while_handling_loses_nothing_and_goes_on_counting,
+    kills_around_copies_and_marks_lose_nothing,
+    a_second_host_on_the_same_state_directory_is_refused,
+}
+
 /// Longer than the longest lease here, which is 30 s.
 const PAST_LEASES: Duration = Duration::from_secs(90);
 
 /// C-1, C-3, C-19, S-6: counts, delays and order go on where they were.
-#[test]
 fn a_host_killed_while_handling_loses_nothing_and_goes_on_counting() {
     let scene = Scene::new(&work("concurrency = 8\nretry = { backoff = \"100ms\" }"));
     let mut host = scene.start();
@@ -74,7 +79,6 @@ fn order_was_kept(scene: &Scene, of_a_key: &[String]) {
 
 /// C-9, C-19, S-5: killed between a confirmed copy and the removal, and between the mark and the acknowledgement, in
 /// the midst of a stream of both. A message that was cut off there comes again; its copy or its mark is known.
-#[test]
 fn kills_around_copies_and_marks_lose_nothing() {
     let scene = Scene::new(&work(
         "concurrency = 8\ndead_letter = { embedded.queue = \"dead\" }\ndeduplicate = {}\nretry = { backoff = \"100ms\" }",
@@ -107,7 +111,6 @@ fn kills_around_copies_and_marks_lose_nothing() {
     assert_eq!(handled.difference(&done).count(), 0, "messages were lost");
     let cut_off = routed_more_than_once(&scene);
     let duplicates = host.metrics().sum("pumphouse_dedup_hits_total", &[]);
-    println!("cut off after their copies: {cut_off}; after their marks: {duplicates}");
     assert!(cut_off > 0 || duplicates > 0.0, "no kill came at such a moment");
     assert_eq!(host.stop(), 0);
 }
@@ -130,7 +133,6 @@ fn routed_more_than_once(scene: &Scene) -> usize {
 }
 
 /// One host owns a state directory; the other one is told who has it, and what to do.
-#[test]
 fn a_second_host_on_the_same_state_directory_is_refused() {
     let scene = Scene::new(&work(""));
     let host = scene.start();

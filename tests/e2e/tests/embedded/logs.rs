@@ -5,10 +5,19 @@ use serde_json::{Value, json};
 
 use crate::common::{WORK, done, work};
 
+pumphouse_e2e::tests! {
+    a_body_is_in_no_log_at_any_level,
+    a_guest_forges_no_line_of_json,
+    a_guest_forges_no_line_of_text,
+    a_guest_floods_no_log,
+    a_trace_goes_through_to_the_log,
+    metrics_and_readiness_say_what_happened,
+    nothing_is_started_while_anything_is_wrong,
+}
+
 const DESTINATIONS: &str = "max_deliveries = 2\nretry = { backoff = \"100ms\" }\ndead_letter = { embedded.queue = \"dead\" }\ninvalid_message = { embedded.queue = \"invalid\" }";
 
 /// A body is in no line, whatever becomes of its message, and however much is logged.
-#[test]
 fn a_body_is_in_no_log_at_any_level() {
     const MARK: &str = "body-mark-5eb63bbbe01eeed0";
     let scene = Scene::with_host("log.level = \"trace\"", &work(DESTINATIONS));
@@ -50,7 +59,6 @@ fn forging(format: &str) -> String {
 }
 
 /// A guest's text ends no line of JSON, and adds no field to one.
-#[test]
 fn a_guest_forges_no_line_of_json() {
     for line in forging("json").lines() {
         let value: Value = serde_json::from_str(line).expect(line);
@@ -64,7 +72,6 @@ fn a_guest_forges_no_line_of_json() {
 }
 
 /// Nor a line of text: each begins with the host's own time, and holds nothing that moves a cursor.
-#[test]
 fn a_guest_forges_no_line_of_text() {
     for line in forging("text").split('\n').filter(|line| !line.is_empty()) {
         let time = line.split_whitespace().next().unwrap_or_default();
@@ -75,7 +82,6 @@ fn a_guest_forges_no_line_of_text() {
 }
 
 /// A guest that floods is ended by its budget, and its log is as long as that.
-#[test]
 fn a_guest_floods_no_log() {
     let text = work(DESTINATIONS).replace("conformance.wasm", "hostile_flood.wasm");
     let scene = Scene::new(&text.replace("deadline = \"2s\"", "deadline = \"20s\""));
@@ -91,7 +97,6 @@ fn a_guest_floods_no_log() {
 }
 
 /// W3C trace context of a header is in the lines about its message.
-#[test]
 fn a_trace_goes_through_to_the_log() {
     let scene = Scene::new(&work(DESTINATIONS));
     let host = scene.start();
@@ -111,7 +116,6 @@ fn a_trace_goes_through_to_the_log() {
 }
 
 /// The metrics of one message of each kind, and readiness before, while and after.
-#[test]
 fn metrics_and_readiness_say_what_happened() {
     let scene = Scene::new(&work(DESTINATIONS));
     let mut host = scene.spawn();
@@ -157,7 +161,6 @@ fn metrics_and_readiness_say_what_happened() {
 }
 
 /// A subscription's handler file that is not there ends the start before anything is begun, with every problem.
-#[test]
 fn nothing_is_started_while_anything_is_wrong() {
     let scene =
         Scene::new(&(WORK.replace("conformance.wasm", "nowhere.wasm") + &work("")[WORK.len()..]));

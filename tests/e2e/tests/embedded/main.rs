@@ -17,5 +17,25 @@ mod kill;
 mod logs;
 mod newcomer;
 mod reload;
+mod rules;
 mod sandbox;
 mod shutdown;
+
+fn main() -> std::process::ExitCode {
+    pumphouse_e2e::run_all(
+        5,
+        &[
+            commands::TESTS,
+            configuration::TESTS,
+            deploy::TESTS,
+            disk::TESTS,
+            kill::TESTS,
+            logs::TESTS,
+            newcomer::TESTS,
+            reload::TESTS,
+            rules::TESTS,
+            sandbox::TESTS,
+            shutdown::TESTS,
+        ],
+    )
+}

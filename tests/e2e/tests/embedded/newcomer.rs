@@ -8,6 +8,10 @@ use std::time::Duration;
 use pumphouse_e2e::{LONG, Ran, Scene, digest, run_within};
 use serde_json::Value;
 
+pumphouse_e2e::tests! {
+    a_newcomer_gets_from_nothing_to_a_swap,
+}
+
 /// What a first build may take on a busy machine.
 const BUILDING: Duration = Duration::from_secs(240);
 
@@ -41,7 +45,6 @@ invalid_message = { embedded.queue = "orders-invalid" }
 "#;
 
 /// The steps of docs/handlers.md, from nothing to a swap.
-#[test]
 fn a_newcomer_gets_from_nothing_to_a_swap() {
     let scene = Scene::new(CONFIGURATION);
     let made = run_within(LONG, &mut scene.pumphouse(&["new", "orders"]), "").ok();

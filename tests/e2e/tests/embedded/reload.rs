@@ -4,6 +4,12 @@ use pumphouse_e2e::{Host, LONG, Scene, Signal, publish_to};
 
 use crate::common::{WORK, done, set, slowly_done};
 
+pumphouse_e2e::tests! {
+    fr_31_bad_reloads_change_nothing_and_a_good_one_is_taken,
+    a_hang_up_signal_reads_the_configuration_again,
+    fr_10_a_loop_at_a_reload_changes_nothing,
+}
+
 fn pump(name: &str) -> String {
     format!(
         "[subscriptions.{name}]\nsource = {{ embedded.queue = \"{name}\" }}\nhandler = \"acme/work\"\nmax_deliveries = 3\ndead_letter = {{ embedded.queue = \"{name}-dead\" }}\n"
@@ -42,7 +48,6 @@ fn is_rejected(scene: &Scene, host: &Host, times: usize, why: &str) {
 }
 
 /// FR-30, FR-31: a bad reload changes nothing, and later good ones still work; no message is lost meanwhile.
-#[test]
 fn fr_31_bad_reloads_change_nothing_and_a_good_one_is_taken() {
     let scene = Scene::new(&pumps(&["one", "two"]));
     let host = scene.start();
@@ -80,7 +85,6 @@ fn fr_31_bad_reloads_change_nothing_and_a_good_one_is_taken() {
 }
 
 /// SIGHUP reads the file at once; what is gone drains, what changed is drained and begun anew, the rest stays.
-#[test]
 fn a_hang_up_signal_reads_the_configuration_again() {
     let scene = Scene::new(&pumps(&["goes", "changes", "stays"]));
     let host = scene.start();
@@ -108,7 +112,6 @@ fn a_hang_up_signal_reads_the_configuration_again() {
 }
 
 /// FR-10 at a reload: a loop is refused with its chain, and the old configuration goes on.
-#[test]
 fn fr_10_a_loop_at_a_reload_changes_nothing() {
     let scene = Scene::new(&pumps(&["one", "two"]));
     let host = scene.start();

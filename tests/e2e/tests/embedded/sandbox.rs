@@ -7,6 +7,15 @@ use serde_json::{Value, json};
 
 use crate::common::{done, header, originals, set, slowly_done};
 
+pumphouse_e2e::tests! {
+    fr_19_the_deadline_covers_host_calls,
+    fr_20_a_busy_tenant_starves_nobody,
+    fr_21_a_memory_limit_is_a_real_one,
+    fr_22_one_fault_never_fails_the_next_message,
+    fr_23_more_work_than_slots_waits,
+    fr_24_a_guest_gets_nothing_that_it_was_not_given,
+}
+
 /// A tenant with one handler and one subscription of the same name.
 fn tenant(name: &str, guest: &str, limits: &str, rest: &str) -> String {
     format!(
@@ -32,7 +41,6 @@ fn faults(host: &Host, subscription: &str, kind: &str) -> f64 {
 
 /// FR-19: a busy loop, a sleep and a wait for a pollable all end at the deadline, host calls included; the slots are
 /// free again.
-#[test]
 fn fr_19_the_deadline_covers_host_calls() {
     let text: String = [
         ("looping", "hostile_loop"),
@@ -67,7 +75,6 @@ fn fr_19_the_deadline_covers_host_calls() {
 
 /// FR-20: one tenant loops on more calls than there are cores; the other tenant's messages, an honest slow one's
 /// leases and the admin side stay on time.
-#[test]
 fn fr_20_a_busy_tenant_starves_nobody() {
     let scene = Scene::new(
         &[
@@ -120,7 +127,6 @@ fn fr_20_a_busy_tenant_starves_nobody() {
 }
 
 /// FR-21: eight calls that take all the memory they get stay within the limit, and others go on.
-#[test]
 fn fr_21_a_memory_limit_is_a_real_one() {
     let rest =
         "concurrency = 8\non_fault = \"reject\"\ndead_letter = { embedded.queue = \"dead\" }";
@@ -149,7 +155,6 @@ fn fr_21_a_memory_limit_is_a_real_one() {
 }
 
 /// FR-22: after a trap or a cut-off, the next message succeeds at its first try.
-#[test]
 fn fr_22_one_fault_never_fails_the_next_message() {
     let rest =
         "concurrency = 1\non_fault = \"reject\"\ndead_letter = { embedded.queue = \"dead\" }";
@@ -179,7 +184,6 @@ fn fr_22_one_fault_never_fails_the_next_message() {
 }
 
 /// FR-23: more work than instance slots waits, and spends no delivery.
-#[test]
 fn fr_23_more_work_than_slots_waits() {
     let text =
         tenant("acme", "conformance", "memory = \"16MiB\", deadline = \"20s\"", "concurrency = 64");
@@ -197,7 +201,6 @@ fn fr_23_more_work_than_slots_waits() {
 }
 
 /// FR-24: a guest sees nothing of the host that it was not given, secrets in the environment least of all.
-#[test]
 fn fr_24_a_guest_gets_nothing_that_it_was_not_given() {
     const SECRET: &str = "e2e-secret-d41d8cd98f";
     let rest = "invalid_message = { embedded.queue = \"invalid\" }\ndead_letter = { embedded.queue = \"dead\" }";

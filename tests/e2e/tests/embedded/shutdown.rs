@@ -7,6 +7,13 @@ use serde_json::json;
 
 use crate::common::{done, slowly_done};
 
+pumphouse_e2e::tests! {
+    fr_36_a_drain_finishes_cuts_and_ends_within_the_grace,
+    fr_36_process_one_drains_as_well,
+    fr_36_a_second_signal_is_quicker,
+    an_idle_host_leaves_at_once,
+}
+
 const HANDLER: &str = r#"
 [tenants.acme]
 limits = { memory = "16MiB", deadline = "60s" }
@@ -60,7 +67,6 @@ fn ends_in_time(scene: &Scene, mut host: Host, grace: Duration) {
 }
 
 /// FR-36: SIGTERM with a handler that needs 3 s, an endless one, and messages that come meanwhile.
-#[test]
 fn fr_36_a_drain_finishes_cuts_and_ends_within_the_grace() {
     let scene = Scene::with_host("grace = \"8s\"", HANDLER);
     let host = scene.start();
@@ -68,7 +74,6 @@ fn fr_36_a_drain_finishes_cuts_and_ends_within_the_grace() {
 }
 
 /// FR-36: the same as process 1, where no signal has an effect by default.
-#[test]
 fn fr_36_process_one_drains_as_well() {
     let scene = Scene::with_host("grace = \"8s\"", HANDLER);
     let mut words = vec!["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
@@ -82,7 +87,6 @@ fn fr_36_process_one_drains_as_well() {
 }
 
 /// FR-36: a second signal, of either kind, does not wait for the grace.
-#[test]
 fn fr_36_a_second_signal_is_quicker() {
     for second in [Signal::TERM, Signal::INT] {
         let scene = Scene::with_host("grace = \"40s\"", HANDLER);
@@ -108,7 +112,6 @@ fn fr_36_a_second_signal_is_quicker() {
 }
 
 /// An idle host leaves at once, and a signal during the start is a clean end too.
-#[test]
 fn an_idle_host_leaves_at_once() {
     let scene = Scene::with_host("grace = \"40s\"", HANDLER);
     let host = scene.start();

@@ -8,8 +8,15 @@ use pumphouse_test_brokers::{ElasticMq, Fauxqs, Storage};
 
 use crate::common::{HOST, PAST_LEASES, WORK, done, set, slowly_done, subscription, work};
 
+pumphouse_e2e::tests! {
+    a_broker_that_is_away_is_waited_for,
+    a_server_killed_while_handling_loses_nothing,
+    cut_slow_and_silent_connections_lose_nothing,
+    fr_33_a_receive_that_never_returns_stops_nothing,
+    long_polls_never_use_up_the_connections_of_settling,
+}
+
 /// A broker that is away at the start is waited for, and readiness says so; so is one that dies while the host runs.
-#[test]
 fn a_broker_that_is_away_is_waited_for() {
     let mut server = block_on(Fauxqs::start()).unwrap();
     let endpoint = server.endpoint();
@@ -41,7 +48,6 @@ fn a_broker_that_is_away_is_waited_for() {
 }
 
 /// The server is killed while messages are handled, and started again: none is lost.
-#[test]
 fn a_server_killed_while_handling_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mut server =
@@ -83,7 +89,6 @@ fn host_said(scene: &pumphouse_e2e::Scene, message: &str) -> usize {
 }
 
 /// Connections are cut, refused for a while, slowed down, and fall silent: after each, everything is handled.
-#[test]
 fn cut_slow_and_silent_connections_lose_nothing() {
     let server = fauxqs();
     let proxy = block_on(Proxy::start(&server)).unwrap();
@@ -111,12 +116,11 @@ fn cut_slow_and_silent_connections_lose_nothing() {
     host.until(LONG, "readiness", || host.readiness() == 200);
     source.until(PAST_LEASES, Depth::NONE);
     assert_eq!(host.stop(), 0);
-    assert_eq!(host_said(&scene, "receiving again") > 0, true);
+    assert!(host_said(&scene, "receiving again") > 0);
 }
 
 /// FR-33: receives that are never answered, or of which only the head is, are given up by the host's own bound; the
 /// other subscription does not notice, and the count of stalls says what happened.
-#[test]
 fn fr_33_a_receive_that_never_returns_stops_nothing() {
     let server = fauxqs();
     let proxy = block_on(Proxy::start(&server)).unwrap();
@@ -163,7 +167,6 @@ fn fr_33_a_receive_that_never_returns_stops_nothing() {
 }
 
 /// Many subscriptions wait in long polls; settling does not wait for any of them.
-#[test]
 fn long_polls_never_use_up_the_connections_of_settling() {
     let server = elasticmq();
     let proxy = block_on(Proxy::start(&server)).unwrap();

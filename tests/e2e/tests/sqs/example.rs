@@ -12,6 +12,13 @@ use serde_json::{Map, json};
 
 use crate::common::{HOST, reject, work};
 
+pumphouse_e2e::tests! {
+    the_example_handles_what_other_programs_send,
+    publish_reaches_queues_without_a_host,
+    what_is_missing_under_validate_ends_the_start,
+    a_body_is_in_no_log_at_any_level,
+}
+
 /// `examples/sqs.toml`, word for word but for the port of the admin side, in a folder like the repository. Endpoint,
 /// region and credentials come from the environment, as the example says.
 fn example(endpoint: &str) -> (Scene, Host) {
@@ -39,7 +46,6 @@ fn example(endpoint: &str) -> (Scene, Host) {
 
 /// What `aws sqs send-message` and boto3 send, with and without attributes, is handled; a poison message ends at the
 /// dead-letter queue with its metadata, within the budget of three.
-#[test]
 fn the_example_handles_what_other_programs_send() {
     for endpoint in [fauxqs(), elasticmq()] {
         let (_scene, host) = example(&endpoint);
@@ -93,7 +99,6 @@ sqs.send_message(QueueUrl=url, MessageBody='{\"id\":\"B-2\",\"quantity\":1}', Me
 /// Where Python has boto3: how many messages it sent.
 fn sent_by_boto3(endpoint: &str) -> u32 {
     if !works(Command::new("python3").args(["-c", "import boto3"])) {
-        println!("python3 has no boto3 here; SendMessage was called by plain HTTP alone");
         return 0;
     }
     let mut python = Command::new("python3");
@@ -110,7 +115,6 @@ fn sent_by_command_line(endpoint: &str) -> u32 {
         aws
     };
     if !works(Command::new("aws").arg("--version")) {
-        println!("there is no AWS command line here");
         return 0;
     }
     let url = format!("{endpoint}/000000000000/orders");
@@ -125,7 +129,6 @@ fn works(command: &mut Command) -> bool {
 }
 
 /// `pumphouse publish` reaches SQS without a host, a FIFO queue with its key.
-#[test]
 fn publish_reaches_queues_without_a_host() {
     let server = fauxqs();
     let (name, fifo) = (unique("publish"), unique("publish") + ".fifo");
@@ -148,7 +151,6 @@ fn publish_reaches_queues_without_a_host() {
 }
 
 /// `validate`, the default: queues that are not there end the start, every one of them by name.
-#[test]
 fn what_is_missing_under_validate_ends_the_start() {
     let server = fauxqs();
     let (name, dead) = (unique("nowhere"), unique("nowhere-dead"));
@@ -164,7 +166,6 @@ fn what_is_missing_under_validate_ends_the_start() {
 }
 
 /// A body is in no line on its way through SQS either, however much is logged.
-#[test]
 fn a_body_is_in_no_log_at_any_level() {
     const MARK: &str = "body-mark-0cc175b9c0f1b6a8";
     let server = fauxqs();

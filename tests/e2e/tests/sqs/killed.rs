@@ -6,8 +6,12 @@ use serde_json::{Map, Value};
 
 use crate::common::{HOST, PAST_LEASES, WORK, done, reject, set, slowly_done, subscription, work};
 
+pumphouse_e2e::tests! {
+    a_host_killed_while_handling_loses_nothing,
+    killed_after_the_copy_or_the_mark_and_before_the_removal,
+}
+
 /// C-1, C-19: killed while handling.
-#[test]
 fn a_host_killed_while_handling_loses_nothing() {
     let server = fauxqs();
     let name = unique("handling");
@@ -36,7 +40,6 @@ fn a_host_killed_while_handling_loses_nothing() {
 
 /// C-9: killed between the confirmed copy and the removal. On FIFO the second copy is recognised.
 /// S-5: killed between the mark and the acknowledgement. The redelivery is no call.
-#[test]
 fn killed_after_the_copy_or_the_mark_and_before_the_removal() {
     let server = fauxqs();
     let proxy = block_on(Proxy::start(&server)).unwrap();

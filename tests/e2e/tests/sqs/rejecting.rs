@@ -8,9 +8,17 @@ use serde_json::{Map, Value, json};
 
 use crate::common::{HOST, PAST_LEASES, reject, work};
 
+pumphouse_e2e::tests! {
+    fr_01_the_budget_runs_down_without_a_redrive_policy,
+    fr_07_the_original_stays_until_the_copy_is_confirmed,
+    fr_08_a_message_with_ten_attributes_is_rejected_whole,
+    fr_09_fifo_copies_keep_their_group_and_come_once,
+    fr_09_a_fifo_source_wants_a_fifo_destination,
+    fr_10_a_loop_by_another_spelling_is_refused,
+}
+
 /// FR-01, C-4: no redrive policy, budget 3, a handler that always defers: three calls with 0, 1 and 2, then one copy
 /// at the dead-letter queue and an empty source.
-#[test]
 fn fr_01_the_budget_runs_down_without_a_redrive_policy() {
     for endpoint in [fauxqs(), elasticmq()] {
         let (name, dead) = (unique("fr01"), unique("fr01-dead"));
@@ -38,7 +46,6 @@ fn fr_01_the_budget_runs_down_without_a_redrive_policy() {
 
 /// FR-07, C-13: the destination refuses, fails and hangs up; the original stays at its source until a copy is
 /// confirmed, the host backs off, and nothing is lost.
-#[test]
 fn fr_07_the_original_stays_until_the_copy_is_confirmed() {
     let server = fauxqs();
     let proxy = block_on(Proxy::start(&server)).unwrap();
@@ -80,7 +87,6 @@ fn fr_07_the_original_stays_until_the_copy_is_confirmed() {
 }
 
 /// FR-08, C-11: 8, 9 and 10 attributes of its own, at a server that takes ten; all survive.
-#[test]
 fn fr_08_a_message_with_ten_attributes_is_rejected_whole() {
     let server = elasticmq();
     let (name, dead) = (unique("fr08"), unique("fr08-dead"));
@@ -124,7 +130,6 @@ fn fifo(group: &str, deduplication: &str) -> Map<String, Value> {
 
 /// FR-09: a rejected copy of a FIFO message keeps its group and has a deduplication id of its own: two messages with
 /// equal bodies are two copies, one move that was sent twice is one.
-#[test]
 fn fr_09_fifo_copies_keep_their_group_and_come_once() {
     let server = fauxqs();
     let proxy = block_on(Proxy::start(&server)).unwrap();
@@ -158,7 +163,6 @@ fn fr_09_fifo_copies_keep_their_group_and_come_once() {
 }
 
 /// FR-09: a FIFO source with a destination that is none is refused at the start.
-#[test]
 fn fr_09_a_fifo_source_wants_a_fifo_destination() {
     let scene =
         scene(&fauxqs(), HOST, &work("orders.fifo", "dead_letter = { sqs.queue = \"dead\" }"));
@@ -168,7 +172,6 @@ fn fr_09_a_fifo_source_wants_a_fifo_destination() {
 }
 
 /// FR-10: a loop by another spelling, name and ARN, is refused.
-#[test]
 fn fr_10_a_loop_by_another_spelling_is_refused() {
     let arn = "arn:aws:sqs:us-east-1:000000000000:orders";
     let text = work("orders", &format!("dead_letter = {{ sqs.queue = \"{arn}\" }}"));

@@ -6,9 +6,15 @@ use serde_json::json;
 
 use crate::common::{HOST, PAST_LEASES, done, set, work};
 
+pumphouse_e2e::tests! {
+    fr_34_every_entry_of_a_batch_answer_is_looked_at,
+    a_stale_receipt_is_a_lost_lease_and_not_a_lost_message,
+    fr_14_the_same_message_twice_in_one_receive_runs_once,
+    fr_15_a_duplicate_is_acknowledged_and_not_ignored,
+}
+
 /// FR-34: of a batch of removals one entry fails for now and one for good; eight are done at once, one is tried
 /// again within its lease, and one is logged with its code, counted, and handled again when its lease is over.
-#[test]
 fn fr_34_every_entry_of_a_batch_answer_is_looked_at() {
     let server = fauxqs();
     let proxy = block_on(Proxy::start(&server)).unwrap();
@@ -41,7 +47,6 @@ fn fr_34_every_entry_of_a_batch_answer_is_looked_at() {
 
 /// A receipt that is no longer good: the lease is said to be lost, the result is not forced, and the message comes
 /// again.
-#[test]
 fn a_stale_receipt_is_a_lost_lease_and_not_a_lost_message() {
     // Like AWS, the other server takes a removal by such a receipt for done, and does nothing.
     let server = elasticmq();
@@ -67,7 +72,6 @@ fn a_stale_receipt_is_a_lost_lease_and_not_a_lost_message() {
 
 /// FR-14: the same message twice in one receive, with `deduplicate`: one copy runs, the other one waits for it and
 /// is then a duplicate. Without it, both run; nothing is lost either way.
-#[test]
 fn fr_14_the_same_message_twice_in_one_receive_runs_once() {
     for (rest, calls) in [("deduplicate = {}", 3), ("", 6)] {
         let server = fauxqs();
@@ -89,7 +93,6 @@ fn fr_14_the_same_message_twice_in_one_receive_runs_once() {
 
 /// FR-15: a removal that fails makes the redelivery a duplicate, which is acknowledged without a call and never ends
 /// at the dead-letter queue.
-#[test]
 fn fr_15_a_duplicate_is_acknowledged_and_not_ignored() {
     let server = fauxqs();
     let proxy = block_on(Proxy::start(&server)).unwrap();

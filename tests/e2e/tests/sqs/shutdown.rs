@@ -8,9 +8,12 @@ use serde_json::json;
 
 use crate::common::{done, slowly_done};
 
+pumphouse_e2e::tests! {
+    fr_36_what_an_open_poll_brings_is_given_back,
+}
+
 /// FR-36: what an open long poll brings after the signal is visible again at once; the handler that needs 3 s
 /// finishes and its removal is sent; the endless one is cut and its message visible.
-#[test]
 fn fr_36_what_an_open_poll_brings_is_given_back() {
     for server in [fauxqs(), elasticmq()] {
         let proxy = block_on(Proxy::start(&server)).unwrap();
