@@ -16,7 +16,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   quickstart               build the host without the cloud SDKs and take a tour of it
   test [--only embedded]   run every test, with the servers that they need; `--only embedded` needs Rust alone
-  lint                     formatting, lints, documentation, licences
+  lint                     formatting, lints, documentation
   guests                   build the WebAssembly components
   conformance              run the conformance suite and write docs/conformance.md
   bench [NAME]             run the benchmarks and print their ratios
