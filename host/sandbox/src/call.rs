@@ -1,5 +1,6 @@
 //! One call: a place, a fresh instance, the guest's answer or what happened instead.
 
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -20,18 +21,22 @@ use crate::version::Code;
 /// Calls the handler, in a fresh instance. Ends within the deadline, which began at `began`.
 pub(crate) async fn run(code: &Code, invocation: Invocation, began: Instant) -> Ended {
     let deadline = began + code.limits.deadline;
-    let places = timeout_at(deadline.into(), places(code)).await;
+    let places = places(code, deadline).await;
+    let waited = began.elapsed();
     // A place may come free at the very deadline, when those that hold one are cut.
-    let (Ok(_places), true) = (places, Instant::now() < deadline) else {
+    let (Some(_places), true) = (places, waited < code.limits.deadline) else {
         return Ended::fault(faults::never_began(&code.limits));
     };
     let _running = code.machine.ticker.running();
-    let mut meter = Meter::default();
-    meter.waited += began.elapsed();
+    let mut meter = Meter::after(waited);
     let mut store = store(code, &invocation, deadline);
     let mut progress = Progress { phase: Phase::Instantiating, instantiation: Duration::ZERO };
-    let attempt = meter.run(attempt(code, &invocation, &mut store, &mut progress));
-    let attempt = timeout_at(deadline.into(), attempt).await;
+    let attempt = {
+        // Pinned here: these futures are large, and each adapter around them would move them once more.
+        let attempt = pin!(attempt(code, &invocation, &mut store, &mut progress));
+        let metered = pin!(meter.run(attempt));
+        timeout_at(deadline.into(), metered).await
+    };
     let result = match attempt {
         Ok(Ok(outcome)) => Ok(answer(outcome)),
         Ok(Err(error)) => {
@@ -48,10 +53,22 @@ struct Progress {
     instantiation: Duration,
 }
 
+type Places<'a> = (Option<SemaphorePermit<'a>>, Option<SemaphorePermit<'a>>);
+
 /// A place of the handler's own, then one of the pool's: calls that have to wait hold none of the pool's.
-async fn places(code: &Code) -> (Option<SemaphorePermit<'_>>, Option<SemaphorePermit<'_>>) {
-    let own = code.places.acquire().await.ok();
-    (own, code.machine.slots.acquire().await.ok())
+async fn places(code: &Code, deadline: Instant) -> Option<Places<'_>> {
+    let (own, pool) = (&code.places, &code.machine.slots);
+    if let Ok(place) = own.try_acquire() {
+        return match pool.try_acquire() {
+            Ok(slot) => Some((Some(place), Some(slot))),
+            Err(_) => {
+                let slot = timeout_at(deadline.into(), pool.acquire()).await.ok()?;
+                Some((Some(place), slot.ok()))
+            }
+        };
+    }
+    let both = async { (own.acquire().await.ok(), pool.acquire().await.ok()) };
+    timeout_at(deadline.into(), both).await.ok()
 }
 
 fn store(code: &Code, invocation: &Invocation, deadline: Instant) -> Store<Guest> {

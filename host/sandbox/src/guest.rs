@@ -30,7 +30,7 @@ pub(crate) struct DeadlinePassed;
 /// The data of a store.
 pub(crate) struct Guest {
     /// Made at the first call that needs it: many handlers never make one.
-    wasi: Option<WasiCtx>,
+    wasi: Option<Box<WasiCtx>>,
     table: ResourceTable,
     config: Option<Arc<BTreeMap<String, String>>>,
     deadline: Instant,
@@ -91,7 +91,7 @@ pub(crate) fn linker(engine: &Engine, grants: &Grants) -> wasmtime::Result<Linke
 
 impl WasiView for Guest {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let ctx = self.wasi.get_or_insert_with(|| sealed(&self.journal));
+        let ctx = self.wasi.get_or_insert_with(|| Box::new(sealed(&self.journal)));
         WasiCtxView { ctx, table: &mut self.table }
     }
 }

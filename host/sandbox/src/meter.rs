@@ -34,6 +34,11 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
+    /// Of a call that has waited for its first turn.
+    pub(crate) fn after(waited: Duration) -> Self {
+        Self { waited, ..Self::default() }
+    }
+
     /// Runs a future and charges each of its turns.
     pub(crate) async fn run<F: Future>(&mut self, future: F) -> F::Output {
         let mut future = pin!(future);
