@@ -15,7 +15,7 @@ use tracing::Instrument;
 
 use crate::duplicates::{Claim, Seen};
 use crate::lanes::Held;
-use crate::progress::InProgress;
+use crate::progress::Undecided;
 use crate::pump::{Inner, Left};
 use crate::route::{Rejecting, Routed};
 use crate::settings::Subscription;
@@ -35,16 +35,22 @@ impl Inner {
     ///
     /// Killed at any point before the settlement is answered, the message is still the broker's: its lease lapses
     /// and it comes again. Killed between a confirmed copy and the removal, the copy may come to be there twice.
-    pub(crate) async fn live(&self, (delivery, permit): Held) -> Left {
+    pub(crate) async fn live(&self, (delivery, permit): Held, undecided: Undecided) -> Left {
         if self.drain.is_cancelled() {
+            drop(undecided);
             return self.give_back((delivery, permit)).await;
         }
         let span = self.span(&delivery);
-        self.handle(delivery, permit).instrument(span).await
+        self.handle(delivery, permit, undecided).instrument(span).await
     }
 
-    async fn handle(&self, delivery: Delivery, permit: OwnedSemaphorePermit) -> Left {
-        let mut in_progress = self.progress.begin(self.now());
+    async fn handle(
+        &self,
+        delivery: Delivery,
+        permit: OwnedSemaphorePermit,
+        undecided: Undecided,
+    ) -> Left {
+        let _in_progress = self.progress.begin(self.now());
         let count = self.presented(&delivery);
         let version = self.subscription.handler.begin();
         let (decision, claim) = match self.duplicate(&delivery).await {
@@ -52,7 +58,7 @@ impl Inner {
             Err(decision) => (decision, None),
         };
         let decision = self.commit(decision, claim.as_ref(), &delivery).await;
-        self.carry_out(decision, &delivery, count, &*version, permit, &mut in_progress).await
+        self.carry_out(decision, &delivery, count, &*version, (permit, undecided)).await
     }
 
     /// Admits, calls and decides.
@@ -155,8 +161,7 @@ impl Inner {
         delivery: &Delivery,
         count: Count,
         version: &dyn Version,
-        permit: OwnedSemaphorePermit,
-        in_progress: &mut InProgress<'_>,
+        (permit, undecided): (OwnedSemaphorePermit, Undecided),
     ) -> Left {
         let action = match decision {
             Decision::Ack => Action::Ack,
@@ -168,7 +173,7 @@ impl Inner {
                 self.route(delivery, count, reason, &why, version).await
             }
         };
-        in_progress.decided();
+        drop(undecided);
         let settled = self.hand_in(delivery, action).await;
         drop(permit);
         self.settled(delivery, action, settled.await)

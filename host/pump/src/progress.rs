@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pumphouse_contract::Mono;
@@ -12,7 +12,8 @@ pub(crate) struct Progress {
     next: AtomicU64,
     /// By an ascending number, so that the first is the oldest.
     since: Mutex<BTreeMap<u64, Mono>>,
-    /// Deliveries that have no outcome yet; a settlement that waits for company looks here.
+    /// Deliveries that have no outcome yet, those whose task has yet to run included; a settlement that waits for
+    /// company looks here.
     undecided: AtomicUsize,
 }
 
@@ -25,8 +26,13 @@ impl Progress {
     pub(crate) fn begin(&self, now: Mono) -> InProgress<'_> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.since().insert(number, now);
+        InProgress { progress: self, number }
+    }
+
+    /// A delivery will have an outcome soon, and is undecided until the guard is dropped.
+    pub(crate) fn expect(self: &Arc<Self>) -> Undecided {
         self.undecided.fetch_add(1, Ordering::AcqRel);
-        InProgress { progress: self, number, decided: false }
+        Undecided(self.clone())
     }
 
     pub(crate) fn undecided(&self) -> usize {
@@ -46,22 +52,21 @@ impl Progress {
 pub(crate) struct InProgress<'a> {
     progress: &'a Progress,
     number: u64,
-    decided: bool,
-}
-
-impl InProgress<'_> {
-    /// The outcome is known; what is left is settling.
-    pub(crate) fn decided(&mut self) {
-        if !std::mem::replace(&mut self.decided, true) {
-            self.progress.undecided.fetch_sub(1, Ordering::AcqRel);
-        }
-    }
 }
 
 impl Drop for InProgress<'_> {
     fn drop(&mut self) {
-        self.decided();
         self.progress.since().remove(&self.number);
+    }
+}
+
+/// A delivery without an outcome. Dropped when the outcome is known; what is left is settling.
+#[derive(Debug)]
+pub(crate) struct Undecided(Arc<Progress>);
+
+impl Drop for Undecided {
+    fn drop(&mut self) {
+        self.0.undecided.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -74,15 +79,24 @@ mod tests {
         let progress = Progress::default();
         let at = |seconds| Mono(Duration::from_secs(seconds));
         let first = progress.begin(at(1));
-        let mut second = progress.begin(at(3));
+        let second = progress.begin(at(3));
         assert_eq!(progress.oldest(at(5)), Some(Duration::from_secs(4)));
         drop(first);
-        second.decided();
-        second.decided();
-        assert_eq!((progress.in_flight(), progress.undecided()), (1, 0));
+        assert_eq!(progress.in_flight(), 1);
         assert_eq!(progress.oldest(at(5)), Some(Duration::from_secs(2)));
         drop(second);
-        assert_eq!((progress.in_flight(), progress.undecided()), (0, 0));
+        assert_eq!(progress.in_flight(), 0);
         assert_eq!(progress.oldest(at(5)), None);
+    }
+
+    #[test]
+    fn a_delivery_is_undecided_from_its_receipt_to_its_outcome() {
+        let progress = Arc::new(Progress::default());
+        let (first, second) = (progress.expect(), progress.expect());
+        assert_eq!((progress.in_flight(), progress.undecided()), (0, 2));
+        drop(first);
+        assert_eq!(progress.undecided(), 1);
+        drop(second);
+        assert_eq!(progress.undecided(), 0);
     }
 }

@@ -9,14 +9,14 @@ use pumphouse_contract::ports::{
 };
 use pumphouse_contract::{Delivery, Mono};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::duplicates::Duplicates;
 use crate::health::{Health, receive_backoff};
 use crate::lanes::{Held, Lanes};
-use crate::progress::Progress;
+use crate::progress::{Progress, Undecided};
 use crate::settings::Subscription;
 use crate::settler::{Bounds, Desk, Settler};
 
@@ -204,8 +204,15 @@ impl Inner {
             }
         };
         take(permits);
-        if permits.len() < batch && !linger.is_zero() && self.progress.undecided() > 0 {
-            self.pause(linger).await;
+        if linger.is_zero() {
+            return;
+        }
+        let until = Instant::now() + linger;
+        while permits.len() < batch && self.progress.undecided() > 0 {
+            match timeout_at(until, self.permits.clone().acquire_owned()).await {
+                Ok(Ok(permit)) => permits.push(permit),
+                Ok(Err(_)) | Err(_) => break,
+            }
             take(permits);
         }
     }
@@ -247,17 +254,19 @@ impl Inner {
 
     fn dispatch(self: &Arc<Self>, deliveries: Vec<Delivery>, permits: Vec<OwnedSemaphorePermit>) {
         let ordered = self.subscription.source.capabilities().ordering == Ordering::Key;
-        for held in deliveries.into_iter().zip(permits) {
+        // All of them are expected before the first of them runs: its settlement waits for the others.
+        let expected: Vec<_> = deliveries.iter().map(|_| self.progress.expect()).collect();
+        for (held, undecided) in deliveries.into_iter().zip(permits).zip(expected) {
             let key = held.0.message.ordering_key.clone().filter(|_| ordered);
             match key {
                 Some(key) => {
                     if let Some(head) = self.lanes.enter(&key, held) {
-                        self.tasks.spawn(self.clone().lane(key, head));
+                        self.tasks.spawn(self.clone().lane(key, head, undecided));
                     }
                 }
                 None => {
                     let this = self.clone();
-                    self.tasks.spawn(async move { this.live(held).await });
+                    self.tasks.spawn(async move { this.live(held, undecided).await });
                 }
             }
         }
@@ -266,15 +275,15 @@ impl Inner {
     /// One ordering key: the next begins when the one before is settled. Behind one that goes back, those that
     /// wait go back too, in order (FR-11), unless it is itself again: a broker may hand it out anew before it has
     /// answered its release.
-    async fn lane(self: Arc<Self>, key: String, head: Held) {
+    async fn lane(self: Arc<Self>, key: String, head: Held, undecided: Undecided) {
         let mut first = head.0.message.clone();
-        let mut left = self.live(head).await;
+        let mut left = self.live(head, undecided).await;
         while let Some(next) = self.lanes.next(&key) {
             left = match left {
                 Left::Back if next.0.message.id != first.id => self.give_back(next).await,
                 Left::Back | Left::Removed => {
                     first = next.0.message.clone();
-                    self.live(next).await
+                    self.live(next, self.progress.expect()).await
                 }
             };
         }
