@@ -7,6 +7,8 @@ use crate::exit::Exit;
 use crate::host;
 
 pub(crate) fn run(arguments: &Run) -> Result<Exit> {
+    // Before the file is read: what is saved during the start is seen afterwards.
+    let watch = host::Watch::new(arguments.config.clone());
     let Some(loaded) = host::load_with_warnings(&arguments.config) else {
         return Ok(Exit::Configuration);
     };
@@ -16,7 +18,7 @@ pub(crate) fn run(arguments: &Run) -> Result<Exit> {
         .thread_name("pumphouse-io")
         .enable_all()
         .build()?;
-    let exit = runtime.block_on(host::run(arguments.config.clone(), loaded))?;
+    let exit = runtime.block_on(host::run(watch, loaded))?;
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
     Ok(exit)
 }

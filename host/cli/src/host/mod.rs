@@ -21,6 +21,7 @@ use pumphouse_telemetry::{LogFormat, LogSettings, init_logs};
 
 use crate::exit::warn;
 
+pub(crate) use reload::Watch;
 pub(crate) use start::run;
 pub(crate) use transports::{TRANSPORTS, build};
 

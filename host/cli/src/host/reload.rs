@@ -52,6 +52,10 @@ impl Watch {
         Self { path, taken, before: taken }
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether the file is another one than was taken, and the same as at the last look.
     pub(crate) fn changed(&mut self) -> bool {
         let now = Mark::of(&self.path);

@@ -1,6 +1,5 @@
 //! From a configuration to a running host, and from a signal to its end.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,7 +29,7 @@ use crate::host::view::View;
 pub(crate) type Opened = (String, Result<Wired, WireError>);
 
 /// Runs until a signal ends it.
-pub(crate) async fn run(path: PathBuf, loaded: Loaded) -> Result<Exit> {
+pub(crate) async fn run(watch: Watch, loaded: Loaded) -> Result<Exit> {
     // The first thing, so that a signal during a slow start is not the end of the process in mid-air.
     let mut signals = Signals::new()?;
     for warning in loaded.warnings.iter() {
@@ -51,7 +50,7 @@ pub(crate) async fn run(path: PathBuf, loaded: Loaded) -> Result<Exit> {
         handlers = in_force.handlers.len(),
         "pumphouse is running"
     );
-    let in_force = watch_until_stopped(path, &common, in_force, &view, &mut signals).await;
+    let in_force = watch_until_stopped(watch, &common, in_force, &view, &mut signals).await;
     let clean = drain(&view, common.grace, &mut signals).await;
     stop.cancel();
     if let Some(admin) = admin {
@@ -180,13 +179,12 @@ fn metrics(common: &Common, view: &Arc<View>) -> Arc<dyn Fn() -> String + Send +
 
 /// Takes changed configurations until a signal says to stop.
 async fn watch_until_stopped(
-    path: PathBuf,
+    mut watch: Watch,
     common: &Common,
     mut in_force: InForce,
     view: &Arc<View>,
     signals: &mut Signals,
 ) -> InForce {
-    let mut watch = Watch::new(path.clone());
     let mut scan = tokio::time::interval(SCAN_EVERY);
     scan.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -197,7 +195,7 @@ async fn watch_until_stopped(
             _ = scan.tick() => watch.changed(),
         };
         if wanted {
-            let reloading = reload(&path, common, in_force, view);
+            let reloading = reload(watch.path(), common, in_force, view);
             let (taken, stopping) = unless_stopped(reloading, view, common.grace, signals).await;
             in_force = taken;
             if stopping {

@@ -7,6 +7,7 @@ use crate::common::{WORK, done, set, slowly_done};
 pumphouse_e2e::tests! {
     fr_31_bad_reloads_change_nothing_and_a_good_one_is_taken,
     a_hang_up_signal_reads_the_configuration_again,
+    a_configuration_saved_during_the_start_is_seen,
     fr_10_a_loop_at_a_reload_changes_nothing,
 }
 
@@ -84,6 +85,19 @@ fn fr_31_bad_reloads_change_nothing_and_a_good_one_is_taken() {
     assert_eq!(host.stop(), 0);
 }
 
+/// What is saved while the host starts, here while it compiles a handler, is not missed.
+fn a_configuration_saved_during_the_start_is_seen() {
+    let scene = Scene::new(&pumps(&["one"]));
+    std::fs::remove_file(scene.path("state/cache")).unwrap();
+    let mut host = scene.spawn();
+    host.until(LONG, "the start", || !host.log.saying("the broker's store is open").is_empty());
+    scene.configure(&pumps(&["one", "two"]));
+    host.wait_ready();
+    host.until(LONG, "the second pump", || running(&host) == ["one", "two"]);
+    assert_eq!(host.log.saying("configuration reloaded").len(), 1);
+    assert_eq!(host.stop(), 0);
+}
+
 /// SIGHUP reads the file at once; what is gone drains, what changed is drained and begun anew, the rest stays.
 fn a_hang_up_signal_reads_the_configuration_again() {
     let scene = Scene::new(&pumps(&["goes", "changes", "stays"]));
@@ -105,7 +119,7 @@ fn a_hang_up_signal_reads_the_configuration_again() {
     // Once more, without a change.
     host.signal(Signal::HUP);
     let same = "configuration on disk means the same as the one in force";
-    host.until(LONG, "the second reading", || host.log.saying(same).len() == 1);
+    host.until(LONG, "the second reading", || !host.log.saying(same).is_empty());
     let id = scene.publish("changes", &done());
     host.until(LONG, "the message", || scene.guest_said("done").contains(&id));
     assert_eq!(host.stop(), 0);
