@@ -11,6 +11,7 @@ use pumphouse_contract::ports::{PublishError, Queues, Waiting};
 use pumphouse_contract::{HeaderValue, Headers, Outgoing};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 use crate::AdminPorts;
 use crate::answers::now;
@@ -19,6 +20,10 @@ use crate::answers::now;
 pub(crate) const LONGEST_REQUEST: usize = 6 << 20;
 /// The most messages of one look.
 const MOST_SHOWN: usize = 100;
+/// Looks at once. Each holds its bodies twice, as they are and as they are shown.
+const LOOKS_AT_ONCE: usize = 4;
+
+static LOOKS: Semaphore = Semaphore::const_new(LOOKS_AT_ONCE);
 
 #[derive(Serialize)]
 struct Refusal {
@@ -124,6 +129,10 @@ pub(crate) async fn peek(
         Err(refusal) => return *refusal,
     };
     let max = look.max.unwrap_or(MOST_SHOWN).min(MOST_SHOWN);
+    let Ok(_look) = LOOKS.try_acquire() else {
+        let error = "too many looks into queues at once; ask again";
+        return refuse(StatusCode::TOO_MANY_REQUESTS, error);
+    };
     match queues.peek(&queue, max).await {
         Ok(waiting) => {
             now(StatusCode::OK, Shown { messages: waiting.into_iter().map(Item::from).collect() })

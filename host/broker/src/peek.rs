@@ -16,6 +16,8 @@ use crate::store::Writing;
 
 /// The most messages of one look; their bodies are in memory until they are shown.
 const MOST: usize = 100;
+/// The most bytes of bodies of one look; the first message is shown whatever its size.
+const MOST_BYTES: usize = 8 << 20;
 
 /// A message of the ledger, as it stood at that moment.
 #[derive(Debug, Clone)]
@@ -35,9 +37,13 @@ pub(crate) struct Peek {
 
 impl Peek {
     pub(crate) fn write(&mut self, writing: &Writing<'_>) -> rusqlite::Result<()> {
-        for glimpse in self.glimpses.iter_mut().filter(|glimpse| glimpse.message.is_none()) {
-            let fetched = writing.fetch(glimpse.sequence).optional()?;
-            glimpse.message = fetched.map(|(message, _)| message);
+        let mut bytes = 0;
+        for glimpse in &mut self.glimpses {
+            if glimpse.message.is_none() && bytes < MOST_BYTES {
+                let fetched = writing.fetch(glimpse.sequence).optional()?;
+                glimpse.message = fetched.map(|(message, _)| message);
+            }
+            bytes += glimpse.message.as_ref().map_or(0, |message| message.body.len());
         }
         Ok(())
     }
@@ -55,6 +61,17 @@ impl Broker {
         writer.reserve().await.map_err(failed)?.send(Op::Peek(Peek { glimpses, reply }));
         writer.answer(answer).await.map_err(failed)
     }
+}
+
+/// The first messages, up to so many bytes of bodies.
+fn within(most: usize, waiting: impl Iterator<Item = Waiting>) -> Vec<Waiting> {
+    let mut bytes = 0;
+    let fits = |one: &Waiting| {
+        let before = bytes;
+        bytes += one.message.body.len();
+        before == 0 || bytes <= most
+    };
+    waiting.take_while(fits).collect()
 }
 
 impl Queues for Broker {
@@ -85,7 +102,7 @@ impl Queues for Broker {
             let waiting = glimpses.filter_map(|Glimpse { message, deliveries, state, .. }| {
                 Some(Waiting { message: message?, deliveries, state })
             });
-            Ok(waiting.collect())
+            Ok(within(MOST_BYTES, waiting))
         })
     }
 }

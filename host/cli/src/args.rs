@@ -53,7 +53,7 @@ pub(crate) struct Check {
 pub(crate) struct Invoke {
     /// The component
     pub(crate) component: PathBuf,
-    /// The message as JSON: { "body": "…" or "body_base64": "…", "id", "source", "delivery_count", "headers",
+    /// A file with the message as JSON: { "body": "…" or "body_base64": "…", "id", "source", "delivery_count", "headers",
     /// "content_type", "ordering_key" }; `-` reads standard input
     pub(crate) message: PathBuf,
     /// Grant wasi:logging; the lines go to standard error
@@ -66,7 +66,8 @@ pub(crate) struct Invoke {
     #[arg(long, value_name = "MS", default_value_t = 30_000)]
     pub(crate) deadline: u64,
     /// The memory limit, in MiB
-    #[arg(long, value_name = "MIB", default_value_t = 64)]
+    #[arg(long, value_name = "MIB", default_value_t = 64,
+        value_parser = clap::value_parser!(u64).range(1..=4096))]
     pub(crate) memory: u64,
     /// Print JSON
     #[arg(long)]

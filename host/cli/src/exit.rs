@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The ways to end. The numbers are documented in `docs/operating.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,9 +28,21 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Prints to standard output; a reader that is gone is no reason to fail.
+/// Whether something that was to be printed is not where it should be.
+static UNSAID: AtomicBool = AtomicBool::new(false);
+
+/// Prints to standard output; a reader that is gone is no reason to fail, a full disk is.
 pub(crate) fn say(text: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stdout().lock(), "{text}");
+    let mut out = std::io::stdout().lock();
+    let said = writeln!(out, "{text}").and_then(|()| out.flush());
+    if said.is_err_and(|error| error.kind() != std::io::ErrorKind::BrokenPipe) {
+        UNSAID.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Whether everything that was said could be written.
+pub(crate) fn all_said() -> bool {
+    !UNSAID.load(Ordering::Relaxed)
 }
 
 /// Prints to standard error.

@@ -33,6 +33,10 @@ fn main() -> ExitCode {
         Command::Completions(completions) => commands::completions(&completions),
     };
     match done {
+        Ok(_) if !exit::all_said() => {
+            exit::warn("error: standard output could not be written");
+            Exit::Failed.into()
+        }
         Ok(exit) => exit.into(),
         Err(error) => {
             exit::complain(&error);

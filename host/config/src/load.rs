@@ -144,6 +144,10 @@ fn read_file(path: &Path) -> Result<String, Problem> {
     let shown = path.display();
     let failed =
         |error: std::io::Error| plain(format!("the configuration {shown} can't be read: {error}"));
+    // Looked at before it is opened: opening a pipe waits for its other end, for ever.
+    if !std::fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(plain("the configuration can't be read: it is not a file".to_owned()));
+    }
     let file = std::fs::File::open(path).map_err(failed)?;
     let mut bytes = Vec::new();
     file.take(LONGEST_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;

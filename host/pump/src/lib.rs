@@ -1,7 +1,7 @@
 //! The message pump: receive, admit, call, decide, settle.
 //!
 //! The loop is `run` in `pump.rs`; one message's life is `live` in `life.rs`. What is decided
-//! there is decided by the pure functions of [`pumphouse_contract::decide`].
+//! there is decided by the pure functions of [`pumphouse_contract::decide()`].
 
 mod clock;
 mod duplicates;

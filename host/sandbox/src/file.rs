@@ -38,6 +38,10 @@ impl Look {
 /// It can't be read, is too large, or changed.
 pub(crate) fn read(path: &Path, most: u64) -> Result<(Vec<u8>, Look), DeployError> {
     let failed = |error: io::Error| DeployError::Read { path: path.to_owned(), error };
+    // Looked at before it is opened: opening a pipe waits for its other end, for ever.
+    if !fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(failed(io::Error::other("it is not a file")));
+    }
     let mut file = File::open(path).map_err(failed)?;
     let found = file.metadata().map_err(failed)?;
     if !found.is_file() {

@@ -37,6 +37,26 @@ const SDK: [(&str, &str); 10] = [
     ),
 ];
 
+/// Names that cargo refuses, or that would stand for something else in the project.
+const TAKEN: [&str; 16] = [
+    "alloc",
+    "core",
+    "proc_macro",
+    "proc-macro",
+    "pumphouse-sdk",
+    "serde",
+    "std",
+    "test",
+    "crate",
+    "fn",
+    "impl",
+    "mod",
+    "self",
+    "super",
+    "type",
+    "use",
+];
+
 pub(crate) fn new(arguments: &New) -> Result<Exit> {
     let name = checked(&arguments.name)?;
     let folder = arguments.directory.join(name);
@@ -57,11 +77,10 @@ pub(crate) fn new(arguments: &New) -> Result<Exit> {
 fn checked(name: &str) -> Result<&str> {
     let starts = name.starts_with(|c: char| c.is_ascii_lowercase());
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
-    if !starts
-        || !name.chars().all(fits)
-        || name.len() > 64
-        || ["test", "core", "std"].contains(&name)
-    {
+    if TAKEN.contains(&name) {
+        bail!("{name:?} can't be a project's name: it means something else to cargo or to Rust");
+    }
+    if !starts || !name.chars().all(fits) || name.len() > 64 {
         bail!(
             "{name:?} can't be a project's name: lower-case letters, digits, `-` and `_`, a letter first, at most 64"
         );
@@ -103,7 +122,7 @@ mod tests {
         for good in ["orders", "order-audit", "a1_b"] {
             assert!(checked(good).is_ok(), "{good}");
         }
-        for bad in ["", "Orders", "1st", "../up", "a b", "test", "-x"] {
+        for bad in ["", "Orders", "1st", "../up", "a b", "test", "self", "pumphouse-sdk", "-x"] {
             assert!(checked(bad).is_err(), "{bad}");
         }
     }

@@ -1,6 +1,6 @@
 //! `pumphouse peek`: what waits in an embedded queue.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde_json::Value;
 
 use crate::args::Peek;
@@ -10,6 +10,10 @@ use crate::host;
 
 pub(crate) fn peek(arguments: &Peek) -> Result<Exit> {
     let Some(config) = host::load(&arguments.config) else { return Ok(Exit::Configuration) };
+    let odd = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'));
+    if arguments.queue.is_empty() || arguments.queue.contains(odd) {
+        bail!("{:?} is no queue name: letters, digits, `-`, `_` and `.`", arguments.queue);
+    }
     let path = format!("/v1/queues/{}/messages?max={}", arguments.queue, arguments.max);
     let answer = Client::of(&config)?.get(&path)?;
     if arguments.json {

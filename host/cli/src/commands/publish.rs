@@ -26,7 +26,10 @@ pub(crate) fn publish(arguments: &Publish) -> Result<Exit> {
     for body in bodies(arguments)? {
         let body = Bytes::from(body?);
         for _ in 0..arguments.count {
-            let id = publisher.publish(Outgoing { body: body.clone(), ..template.clone() })?;
+            let message = Outgoing { body: body.clone(), ..template.clone() };
+            let id = publisher
+                .publish(message)
+                .with_context(|| format!("{published} published before this one"))?;
             published += 1;
             if arguments.json {
                 say(json!({ "id": id }));
@@ -66,10 +69,8 @@ fn template(arguments: &Publish) -> Result<Outgoing> {
 /// The bodies, one after another, so that a long input needs no memory.
 fn bodies(arguments: &Publish) -> Result<Box<dyn Iterator<Item = Result<Vec<u8>>>>> {
     if arguments.lines {
-        let lines = std::io::stdin().lock().lines();
-        return Ok(Box::new(
-            lines.map(|line| Ok(line.context("standard input can't be read")?.into_bytes())),
-        ));
+        let lines = std::io::stdin().lock().split(b'\n');
+        return Ok(Box::new(lines.map(|line| line.context("standard input can't be read"))));
     }
     let body = match (&arguments.body, &arguments.file) {
         (Some(body), _) => body.clone().into_bytes(),

@@ -101,6 +101,10 @@ async fn take(path: &Path, common: &Common, old: &InForce, view: &Arc<View>) -> 
         Ok(loaded) => loaded,
         Err(found) => bail!("{}", found.render(false).trim()),
     };
+    // A file that was emptied, or is still being written, must not end everything.
+    if loaded.config.subscriptions.is_empty() && !old.config.subscriptions.is_empty() {
+        bail!("it has no subscription: stop the host where that is meant");
+    }
     let changes = Config::changes(&old.config, &loaded.config);
     if changes.is_empty() {
         tracing::info!("configuration on disk means the same as the one in force");

@@ -36,21 +36,27 @@ pub(crate) async fn run(watch: Watch, loaded: Loaded) -> Result<Exit> {
         tracing::warn!(finding = %warning, "finding in the configuration");
     }
     let config = Arc::new(loaded.config);
-    let _lock = StateLock::take(&config.host.state)?;
+    if config.subscriptions.is_empty() {
+        tracing::warn!(
+            "the configuration has no subscription: there is nothing to do until it gets one"
+        );
+    }
+    let lock = StateLock::take(&config.host.state)?;
+    let listener = admin_listener(&config).await?;
     let stop = CancellationToken::new();
     let started = tokio::select! {
         started = start(config.clone()) => started?,
         () = signals.stop() => return Ok(Exit::Done),
     };
     let Started { common, in_force, view } = started;
-    let admin = serve_admin(&config, &common, &view, stop.clone()).await?;
+    let admin = listener.map(|listener| serve_admin(listener, &common, &view, stop.clone()));
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         subscriptions = view.list().len(),
         handlers = in_force.handlers.len(),
         "pumphouse is running"
     );
-    let in_force = watch_until_stopped(watch, &common, in_force, &view, &mut signals).await;
+    let in_force = watch_until_stopped(watch, &lock, &common, in_force, &view, &mut signals).await;
     let clean = drain(&view, common.grace, &mut signals).await;
     stop.cancel();
     if let Some(admin) = admin {
@@ -58,7 +64,7 @@ pub(crate) async fn run(watch: Watch, loaded: Loaded) -> Result<Exit> {
     }
     in_force.transports.close().await;
     tracing::info!(clean, "pumphouse has stopped");
-    Ok(if clean { Exit::Done } else { Exit::Failed })
+    Ok(if clean && lock.holds() { Exit::Done } else { Exit::Failed })
 }
 
 struct Started {
@@ -142,18 +148,23 @@ pub(crate) fn say_findings(config: &Config, opened: &[Opened]) {
     }
 }
 
-async fn serve_admin(
-    config: &Config,
-    common: &Common,
-    view: &Arc<View>,
-    stop: CancellationToken,
-) -> Result<Option<tokio::task::JoinHandle<()>>> {
+/// Bound before anything is consumed, so that a port in use costs no message a delivery.
+async fn admin_listener(config: &Config) -> Result<Option<TcpListener>> {
     let Some(listen) = config.host.admin_listen else { return Ok(None) };
     let listener = TcpListener::bind(listen).await.with_context(|| {
         format!(
             "admin.listen {listen} can't be bound: is another host running, or another port wanted?"
         )
     })?;
+    Ok(Some(listener))
+}
+
+fn serve_admin(
+    listener: TcpListener,
+    common: &Common,
+    view: &Arc<View>,
+    stop: CancellationToken,
+) -> tokio::task::JoinHandle<()> {
     let ports = AdminPorts {
         subscriptions: view.clone(),
         handlers: Arc::new(common.sandbox.clone()),
@@ -161,11 +172,11 @@ async fn serve_admin(
         queues: Some(view.clone()),
         version: env!("CARGO_PKG_VERSION"),
     };
-    Ok(Some(tokio::spawn(async move {
+    tokio::spawn(async move {
         if let Err(error) = pumphouse_admin::serve(listener, ports, stop.cancelled_owned()).await {
             tracing::error!(%error, "admin listener ended");
         }
-    })))
+    })
 }
 
 fn metrics(common: &Common, view: &Arc<View>) -> Arc<dyn Fn() -> String + Send + Sync> {
@@ -180,6 +191,7 @@ fn metrics(common: &Common, view: &Arc<View>) -> Arc<dyn Fn() -> String + Send +
 /// Takes changed configurations until a signal says to stop.
 async fn watch_until_stopped(
     mut watch: Watch,
+    lock: &StateLock,
     common: &Common,
     mut in_force: InForce,
     view: &Arc<View>,
@@ -192,7 +204,15 @@ async fn watch_until_stopped(
             _ = signals.terminate.recv() => return in_force,
             _ = signals.interrupt.recv() => return in_force,
             _ = signals.hang_up.recv() => true,
-            _ = scan.tick() => watch.changed(),
+            _ = scan.tick() => {
+                if !lock.holds() {
+                    tracing::error!(
+                        "host.state was removed or replaced; stopping, since what is stored now would be lost"
+                    );
+                    return in_force;
+                }
+                watch.changed()
+            }
         };
         if wanted {
             let reloading = reload(watch.path(), common, in_force, view);
