@@ -1,7 +1,7 @@
 //! The delivery contract: what every transport, pump and handler of Pumphouse obeys.
 //!
 //! Nothing here knows a broker, WebAssembly or an async runtime. What a pump decides is decided by the pure
-//! functions [`admit`] and [`decide`]; what it talks to are the [`ports`].
+//! functions [`admit`] and [`decide()`]; what it talks to are the [`ports`].
 
 pub mod copy;
 pub mod count;
