@@ -25,6 +25,16 @@ pub(crate) const LONGEST_LEASE: Duration = Duration::from_secs(12 * 60 * 60);
 /// A full batch of settlements is rare; this is how long one waits to become one.
 const LINGER: Duration = Duration::from_millis(5);
 
+/// What is read of a message beside its body and its own attributes. The rest of `All` would travel, and be parsed,
+/// for nothing.
+const READ: [MessageSystemAttributeName; 5] = [
+    MessageSystemAttributeName::ApproximateReceiveCount,
+    MessageSystemAttributeName::ApproximateFirstReceiveTimestamp,
+    MessageSystemAttributeName::SentTimestamp,
+    MessageSystemAttributeName::MessageGroupId,
+    MessageSystemAttributeName::AwsTraceHeader,
+];
+
 /// One queue, read.
 pub(crate) struct SqsSource {
     polls: aws_sdk_sqs::Client,
@@ -67,7 +77,7 @@ impl SqsSource {
             .max_number_of_messages(at_most(ask.max.clamp(1, BATCH)))
             .wait_time_seconds(at_most(wait.as_secs()))
             .visibility_timeout(at_most(visible_after))
-            .message_system_attribute_names(MessageSystemAttributeName::All)
+            .set_message_system_attribute_names(Some(READ.to_vec()))
             .message_attribute_names("All")
             .send();
         let answer = bounded(wait + self.timeouts.poll_margin, call)

@@ -245,7 +245,8 @@ async fn c_6_each_step_makes_the_calls_that_the_table_says(endpoint: &str) {
         .map(|seen| seen.json())
         .collect();
     for asked in &asked {
-        assert_eq!(asked["MessageSystemAttributeNames"], serde_json::json!(["All"]));
+        let names = asked["MessageSystemAttributeNames"].as_array().expect("names");
+        assert!(names.contains(&"ApproximateReceiveCount".into()), "{names:?}");
         assert_eq!(asked["VisibilityTimeout"], 60);
     }
     assert_eq!(asked.len() as u64, receives);
