@@ -188,7 +188,8 @@ impl Inner {
         };
         let mut permits = vec![first];
         self.gather(&mut permits).await;
-        Some(permits)
+        // A drain may have begun meanwhile.
+        (!self.drain.is_cancelled()).then_some(permits)
     }
 
     /// A receive for a few messages costs as much as one for a full batch: where requests are worth saving, those

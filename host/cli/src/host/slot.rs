@@ -59,6 +59,13 @@ impl Slot {
         }
     }
 
+    /// Asks for no more messages.
+    pub(crate) fn drain(&self) {
+        if let Some(pump) = self.pumping() {
+            pump.drain();
+        }
+    }
+
     /// Drops the calls in progress.
     pub(crate) fn cut(&self) {
         if let Some(pump) = self.pumping() {

@@ -243,8 +243,9 @@ async fn unless_stopped(
 
 /// Stops every subscription within the grace. A second signal drops the calls in progress at once.
 async fn drain(view: &Arc<View>, grace: Duration, signals: &mut Signals) -> bool {
-    tracing::info!(grace_s = grace.as_secs(), "draining; a second signal is quicker");
     let slots = view.all();
+    slots.iter().for_each(|slot| slot.drain());
+    tracing::info!(grace_s = grace.as_secs(), "draining; a second signal is quicker");
     let stopping = join_all(slots.iter().map(|slot| slot.stop(grace)));
     tokio::pin!(stopping);
     loop {
