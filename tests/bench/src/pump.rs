@@ -22,14 +22,16 @@ use crate::report::{Line, Target};
 
 const QUEUE: &str = "bench";
 const ROUNDS: usize = 10;
-const IN_MEMORY: usize = 100_000;
-const DURABLE: usize = 20_000;
+const IN_MEMORY: usize = 200_000;
+const DURABLE: usize = 50_000;
 /// Publishing at once: how many share a commit.
 const PUBLISHERS: usize = 256;
 /// Calls at once.
 const CONCURRENCY: usize = 256;
 /// Messages per second in memory with a fresh sandbox for each, on two cores.
 const LEAST_RATE: f64 = 50_000.0;
+/// The same as processor time, in microseconds, which holds on a machine that others use too.
+const MOST_CPU: f64 = 40.0;
 
 pub(crate) fn run(options: &Options) -> Result<Vec<Line>> {
     let runtime = Builder::new_multi_thread().thread_name("bench-io").enable_all().build()?;
@@ -71,7 +73,8 @@ async fn in_memory(
         Line::alone("pump, memory, native: CPU per message", "µs", &native, CPU),
         Line::beside("pump, memory, wasip2: messages", "/s", (&fresh, &native), RATE)
             .target(Target::AtLeast(LEAST_RATE)),
-        Line::beside("pump, memory, wasip2: CPU per message", "µs", (&fresh, &native), CPU),
+        Line::beside("pump, memory, wasip2: CPU per message", "µs", (&fresh, &native), CPU)
+            .target(Target::AtMost(MOST_CPU)),
         Line::beside("pump, memory, without WASI: messages", "/s", (&bare, &native), RATE),
         Line::beside("pump, memory, without WASI: CPU per message", "µs", (&bare, &native), CPU),
     ])

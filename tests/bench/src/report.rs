@@ -18,6 +18,7 @@ pub(crate) enum Target {
     RatioAtLeast(f64),
     /// The figure itself.
     AtLeast(f64),
+    AtMost(f64),
     /// What it is above the baseline, give or take a tenth.
     AboutOver(f64),
 }
@@ -85,6 +86,7 @@ impl Line {
             Target::RatioAtMost(most) => self.ratio.is_some_and(|ratio| ratio <= most),
             Target::RatioAtLeast(least) => self.ratio.is_some_and(|ratio| ratio >= least),
             Target::AtLeast(least) => self.measured >= least,
+            Target::AtMost(most) => self.measured <= most,
             Target::AboutOver(most) => self.over.is_some_and(|over| over <= most * ABOUT),
         })
     }
@@ -95,6 +97,7 @@ impl Line {
             Some(Target::RatioAtMost(most)) => format!("≤ {most} ×"),
             Some(Target::RatioAtLeast(least)) => format!("≥ {least} ×"),
             Some(Target::AtLeast(least)) => format!("≥ {least} {}", self.unit),
+            Some(Target::AtMost(most)) => format!("≤ {most} {}", self.unit),
             Some(Target::AboutOver(most)) => {
                 let over = self.over.unwrap_or(f64::NAN);
                 format!("about {most} {} over, is {over:.1}", self.unit)
@@ -140,7 +143,7 @@ fn short(figure: f64) -> String {
 }
 
 fn row(name: &str, measured: &str, baseline: &str, ratio: &str, target: &str, met: &str) -> String {
-    format!("{name:<44} | {measured:>12} | {baseline:>12} | {ratio:>5} | {target:<28} | {met}")
+    format!("{name:<56} | {measured:>12} | {baseline:>12} | {ratio:>5} | {target:<28} | {met}")
 }
 
 /// A whole run.
@@ -208,6 +211,7 @@ mod tests {
         assert_eq!(line(5.1, 4.0, Target::RatioAtMost(1.25)).met(), Some(false));
         assert_eq!(line(5.0, 4.0, Target::RatioAtLeast(1.3)).met(), Some(false));
         assert_eq!(line(5.0, 4.0, Target::AtLeast(5.0)).met(), Some(true));
+        assert_eq!(line(5.0, 4.0, Target::AtMost(4.0)).met(), Some(false));
         assert_eq!(line(15.0, 1.0, Target::AboutOver(13.0)).met(), Some(true));
         assert_eq!(line(16.0, 1.0, Target::AboutOver(13.0)).met(), Some(false));
     }

@@ -20,8 +20,8 @@ use crate::options::Options;
 use crate::pumping::Pumping;
 use crate::report::{Line, Target};
 
-const ROUNDS: usize = 10;
-const MESSAGES: usize = 5_000;
+const ROUNDS: usize = 20;
+const MESSAGES: usize = 10_000;
 /// Receives at once, the same on both sides.
 const POLLERS: usize = 8;
 /// The most messages of one receive.
