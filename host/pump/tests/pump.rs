@@ -29,6 +29,22 @@ fn rejecting() -> Native {
     always(Outcome::Reject(Rejection { reason: Reason::DeliveryError, description: "no".into() }))
 }
 
+/// Takes so long and acks; with the most calls that ran at once.
+fn watched(takes: Duration) -> (Native, Arc<AtomicU32>) {
+    let (running, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let seen = most.clone();
+    let handler = Native::new(move |_, _| {
+        let (running, most) = (running.clone(), most.clone());
+        async move {
+            most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            sleep(takes).await;
+            running.fetch_sub(1, Ordering::SeqCst);
+            Ok(Outcome::Ack)
+        }
+    });
+    (handler, seen)
+}
+
 async fn stop(pump: &Pump) {
     assert!(pump.stop(GRACE).await.clean);
     assert_eq!(pump.status().condition, Condition::Stopped);
@@ -334,18 +350,7 @@ async fn fr_15_a_duplicate_is_acked_not_ignored() {
 /// FR-14: two copies at the same time: one runs, the other is not acked while the first is undecided.
 #[tokio::test(start_paused = true)]
 async fn fr_14_of_two_copies_at_once_one_runs() {
-    let running = Arc::new(AtomicU32::new(0));
-    let most = Arc::new(AtomicU32::new(0));
-    let (r, m) = (running.clone(), most.clone());
-    let handler = Native::new(move |_, _| {
-        let (running, most) = (r.clone(), m.clone());
-        async move {
-            most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            sleep(Duration::from_secs(5)).await;
-            running.fetch_sub(1, Ordering::SeqCst);
-            Ok(Outcome::Ack)
-        }
-    });
+    let (handler, most) = watched(Duration::from_secs(5));
     let bench = bench(CAPABILITIES, CONCURRENT, handler).deduplicated();
     bench.source.publish("m", None);
     bench.source.publish("m", None);
@@ -446,18 +451,7 @@ async fn fr_32_a_delay_beyond_the_limit_is_shortened_to_what_is_left() {
 /// A tenant's limit holds over all its subscriptions, and what waits too long for it is given back (C-18).
 #[tokio::test(start_paused = true)]
 async fn c_18_a_tenants_limit_holds_over_its_subscriptions() {
-    let running = Arc::new(AtomicU32::new(0));
-    let most = Arc::new(AtomicU32::new(0));
-    let (r, m) = (running.clone(), most.clone());
-    let handler = Native::new(move |_, _| {
-        let (running, most) = (r.clone(), m.clone());
-        async move {
-            most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            sleep(Duration::from_millis(400)).await;
-            running.fetch_sub(1, Ordering::SeqCst);
-            Ok(Outcome::Ack)
-        }
-    });
+    let (handler, most) = watched(Duration::from_millis(400));
     let tenant = Arc::new(tokio::sync::Semaphore::new(3));
     let benches: Vec<Bench> = (0..2)
         .map(|_| {
