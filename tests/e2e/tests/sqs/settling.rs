@@ -84,7 +84,9 @@ fn fr_14_the_same_message_twice_in_one_receive_runs_once() {
         let name = unique("twice");
         let source = Queue::create(&server, &name, &json!({}));
         let ids = source.send_all(&crate::common::slowly_done(300), 3);
-        let scene = scene(&proxy.endpoint(), HOST, &work(&name, rest));
+        // One poll at a time: of several, another one than the first to be asked may bring the messages.
+        let rest = format!("concurrency = 10\n{rest}");
+        let scene = scene(&proxy.endpoint(), HOST, &work(&name, &rest));
         let twice = proxy.on("ReceiveMessage").times(1).rewrite(edit::twice);
         let host = scene.start();
         host.until(LONG, "the calls", || scene.guest_said("done").len() >= calls);
