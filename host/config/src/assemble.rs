@@ -2,13 +2,16 @@
 
 use std::path::Path;
 
+use crate::changes::places;
 use crate::diagnostic::Code;
-use crate::place::Place;
+use crate::place;
 use crate::report::{At, Note};
 use crate::section::Section;
 use crate::subscription;
 use crate::tenants;
-use crate::types::{Config, Credentials, Embedded, Host, Log, Provisioning, Sqs, Subscription};
+use crate::types::{
+    Config, Credentials, Embedded, Host, Log, Provisioning, Pubsub, Sqs, Subscription,
+};
 use crate::words::{LogFormat, LogLevel, Provision, Store};
 
 /// The configuration, as far as it can be read. It is only used where nothing was reported as an error.
@@ -16,13 +19,18 @@ pub(crate) fn assemble(root: &Section<'_>, directory: &Path) -> Config {
     let embedded = embedded(&root.below("embedded"));
     let sqs = sqs(&root.below("sqs"), directory);
     let (tenants, handlers) = tenants::read(&root.below("tenants"), directory);
-    let provisioning = Provisioning { embedded: embedded.provision, sqs: sqs.provision };
+    let pubsub = pubsub(&root.below("pubsub"), directory);
+    let provisioning =
+        Provisioning { embedded: embedded.provision, sqs: sqs.provision, pubsub: pubsub.provision };
     let subscriptions = subscription::read(&root.below("subscriptions"), provisioning);
-    let uses_sqs = root.has("sqs") || subscriptions.iter().any(on_sqs);
+    let uses =
+        |transport| root.has(transport) || subscriptions.iter().any(|one| on(one, transport));
+    let (uses_sqs, uses_pubsub) = (uses("sqs"), uses("pubsub"));
     let mut config = Config {
         host: host(&root.below("host"), directory),
         embedded,
         sqs: uses_sqs.then_some(sqs),
+        pubsub: uses_pubsub.then_some(pubsub),
         tenants,
         handlers,
         subscriptions,
@@ -31,11 +39,8 @@ pub(crate) fn assemble(root: &Section<'_>, directory: &Path) -> Config {
     config
 }
 
-fn on_sqs(one: &Subscription) -> bool {
-    [Some(&one.source), one.dead_letter.as_ref(), one.invalid_message.as_ref()]
-        .into_iter()
-        .flatten()
-        .any(|place| matches!(place, Place::Sqs(_)))
+fn on(one: &Subscription, transport: &str) -> bool {
+    places(one).any(|place| place.transport() == transport)
 }
 
 fn host(section: &Section<'_>, directory: &Path) -> Host {
@@ -66,6 +71,15 @@ fn sqs(section: &Section<'_>, directory: &Path) -> Sqs {
         endpoint: section.url("endpoint"),
         provision: section.word("provision").unwrap_or(Provision::Validate),
         credentials: credentials(section, directory),
+    }
+}
+
+fn pubsub(section: &Section<'_>, directory: &Path) -> Pubsub {
+    Pubsub {
+        project: section.read("project", place::project),
+        endpoint: section.url("endpoint"),
+        credentials: section.secret("credentials").map(|secret| secret.relative_to(directory)),
+        provision: section.word("provision").unwrap_or(Provision::Validate),
     }
 }
 

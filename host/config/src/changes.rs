@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::place::Place;
-use crate::types::{Config, HandlerConfig, Sqs, Subscription, Tenant};
+use crate::types::{Config, HandlerConfig, Pubsub, Sqs, Subscription, Tenant};
 
 /// A slot of the pool holds at least the default `limits.memory`, in bytes.
 const LEAST_MEMORY_BYTES: u64 = 64 << 20;
@@ -104,21 +104,24 @@ struct Parts<'a> {
     handler: Option<&'a HandlerConfig>,
     tenant: Option<&'a Tenant>,
     sqs: Option<&'a Sqs>,
+    pubsub: Option<&'a Pubsub>,
 }
 
 impl<'a> Parts<'a> {
     fn of(subscription: &'a Subscription, config: &'a Config) -> Self {
-        let on_sqs = places(subscription).any(|place| matches!(place, Place::Sqs(_)));
+        let on = |key| places(subscription).any(|place| place.transport() == key);
         Self {
             subscription,
             handler: config.handlers.get(&subscription.handler),
             tenant: config.tenants.get(&subscription.tenant),
-            sqs: config.sqs.as_ref().filter(|_| on_sqs),
+            sqs: config.sqs.as_ref().filter(|_| on("sqs")),
+            pubsub: config.pubsub.as_ref().filter(|_| on("pubsub")),
         }
     }
 }
 
-fn places(one: &Subscription) -> impl Iterator<Item = &Place> {
+/// Where a subscription reads and publishes.
+pub(crate) fn places(one: &Subscription) -> impl Iterator<Item = &Place> {
     [Some(&one.source), one.dead_letter.as_ref(), one.invalid_message.as_ref()]
         .into_iter()
         .flatten()

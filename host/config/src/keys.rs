@@ -56,6 +56,14 @@ pub enum Kind {
     SqsQueue,
     /// A topic of Amazon SNS.
     SnsTopic,
+    /// A project of Google Cloud.
+    Project,
+    /// A topic of Google Pub/Sub.
+    PubsubTopic,
+    /// A subscription of Google Pub/Sub.
+    PubsubSubscription,
+    /// A member of an IAM policy.
+    Member,
     /// What makes two messages one.
     DeduplicationKey,
 }
@@ -91,6 +99,12 @@ impl fmt::Display for Kind {
             Self::EmbeddedQueue => f.write_str("queue name"),
             Self::SqsQueue => f.write_str("queue name, URL or ARN"),
             Self::SnsTopic => f.write_str("topic name or ARN"),
+            Self::Project => f.write_str("project id"),
+            Self::PubsubTopic => f.write_str("topic id or `projects/PROJECT/topics/ID`"),
+            Self::PubsubSubscription => {
+                f.write_str("subscription id or `projects/PROJECT/subscriptions/ID`")
+            }
+            Self::Member => f.write_str("IAM member, such as `serviceAccount:NAME`"),
             Self::DeduplicationKey => f.write_str("`\"id\"` or `\"header:NAME\"`"),
         }
     }
@@ -188,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_level_knows_its_names() {
-        assert_eq!(below(""), ["host", "embedded", "sqs", "tenants", "subscriptions"]);
+        assert_eq!(below(""), ["host", "embedded", "sqs", "pubsub", "tenants", "subscriptions"]);
         assert_eq!(below("subscriptions"), ["<subscription>"]);
         assert_eq!(
             below("subscriptions.<subscription>.retry"),

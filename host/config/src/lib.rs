@@ -4,12 +4,14 @@
 //! [`Diagnostic`] there is, each with file, line, column, full key path, what is allowed and the nearest known
 //! name. The keys stand in one table, [`KEYS`], which the documentation is held to by a test.
 
+mod address;
 mod assemble;
 mod changes;
 mod diagnostic;
 mod facts;
 mod keys;
 mod load;
+mod native;
 mod place;
 mod report;
 mod review;
@@ -31,11 +33,15 @@ pub use changes::{Changes, Delta};
 pub use diagnostic::{Code, Diagnostic, Diagnostics};
 pub use keys::{Given, KEYS, Key, Kind};
 pub use load::{Build, Loaded, TransportFacts, load, parse};
-pub use place::{Place, QueueRef, SqsPlace, TopicRef};
-pub use semantics::{Delivery, Effective, effective};
+pub use place::{
+    Place, PubsubPlace, PubsubSource, PubsubTarget, QueueRef, Redelivery, ResourceRef, SqsPlace,
+    TopicRef,
+};
+pub use semantics::{Delivery, Effective, Pushed, effective};
 pub use types::{
     Config, Credentials, Deduplicate, DeduplicationKey, Embedded, Grants, HandlerConfig, Host,
-    Limits, Log, Native, Provisioning, Secret, SecretError, Setting, Sqs, Subscription, Tenant,
+    Limits, Log, Native, Provisioning, Pubsub, Secret, SecretError, Setting, Sqs, Subscription,
+    Tenant, UNCOUNTED,
 };
 pub use units::{Readable, ReadableSize};
-pub use words::{Dispatch, Envelope, LogFormat, LogLevel, Provision, Semantics, Store};
+pub use words::{Dispatch, Envelope, LogFormat, LogLevel, Provision, PubsubMode, Semantics, Store};

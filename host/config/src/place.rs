@@ -1,4 +1,7 @@
-//! Queues and topics: how they are spelled, and when two spellings are one place.
+//! Queues, topics and subscriptions: how they are spelled, and when two spellings are one place.
+
+mod pubsub;
+mod sqs;
 
 use std::fmt;
 
@@ -12,11 +15,11 @@ use crate::section::{Reader, Section};
 use crate::values::{Bad, text};
 use crate::words::Envelope;
 
-const FIFO: &str = ".fifo";
-/// The longest name of an SQS queue, in characters.
-const LONGEST_QUEUE: usize = 80;
-/// The longest name of an SNS topic, in characters.
-const LONGEST_TOPIC: usize = 256;
+pub use pubsub::{PubsubPlace, PubsubSource, PubsubTarget, Redelivery, ResourceRef};
+pub(crate) use pubsub::{member, project, topic};
+pub(crate) use sqs::sqs_queue;
+pub use sqs::{QueueRef, SqsPlace, TopicRef};
+
 /// The longest name of an embedded queue, in bytes.
 const LONGEST_EMBEDDED: usize = 120;
 
@@ -30,59 +33,15 @@ pub enum Place {
     },
     /// A queue of Amazon SQS.
     Sqs(SqsPlace),
+    /// A subscription or a topic of Google Pub/Sub.
+    Pubsub(PubsubPlace),
 }
 
-/// A queue of Amazon SQS, and what feeds it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SqsPlace {
-    /// The queue.
-    pub queue: QueueRef,
-    /// The SNS topic that it is subscribed to. Only of a source.
-    pub topic: Option<TopicRef>,
-    /// What its bodies are. Only of a source; else raw.
-    pub envelope: Envelope,
-}
-
-/// A queue by name, URL or ARN.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueueRef {
-    /// As it stands in the file.
-    pub spelled: String,
-    /// Its name, the `.fifo` of a FIFO queue included.
-    pub name: String,
-    /// The account, where the spelling says it.
-    pub account: Option<String>,
-    /// The region, where the spelling says it.
-    pub region: Option<String>,
-    /// The URL, where it is spelled so.
-    pub url: Option<String>,
-}
-
-/// A topic by name or ARN.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TopicRef {
-    /// As it stands in the file.
-    pub spelled: String,
-    /// Its name, the `.fifo` of a FIFO topic included.
-    pub name: String,
-    /// The ARN, where it is spelled so.
-    pub arn: Option<String>,
-}
-
-impl QueueRef {
-    /// Whether it is a FIFO queue.
-    #[must_use]
-    pub fn is_fifo(&self) -> bool {
-        self.name.ends_with(FIFO)
-    }
-}
-
-impl TopicRef {
-    /// Whether it is a FIFO topic.
-    #[must_use]
-    pub fn is_fifo(&self) -> bool {
-        self.name.ends_with(FIFO)
-    }
+/// What a place is for. Pub/Sub reads from a subscription and publishes to a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Source,
+    Destination,
 }
 
 impl Place {
@@ -92,25 +51,40 @@ impl Place {
         match self {
             Self::Embedded { .. } => "embedded",
             Self::Sqs(_) => "sqs",
+            Self::Pubsub(_) => "pubsub",
         }
     }
 
-    /// The queue as it stands in the file; what `originalTopic` says of a source.
+    /// The queue, the subscription of a source or the topic of a destination as it stands in the file; what
+    /// `originalTopic` says of a source.
     #[must_use]
     pub fn spelled(&self) -> &str {
         match self {
             Self::Embedded { queue } => queue,
             Self::Sqs(place) => &place.queue.spelled,
+            Self::Pubsub(PubsubPlace::Source(source)) => &source.subscription.spelled,
+            Self::Pubsub(PubsubPlace::Target(target)) => &target.topic.spelled,
         }
     }
 
     /// The order that it keeps (S-6).
     #[must_use]
     pub fn ordering(&self) -> Ordering {
+        let ordered = match self {
+            Self::Embedded { .. } => true,
+            Self::Sqs(place) => place.queue.is_fifo(),
+            Self::Pubsub(PubsubPlace::Source(source)) => source.ordered,
+            Self::Pubsub(PubsubPlace::Target(_)) => false,
+        };
+        if ordered { Ordering::Key } else { Ordering::None }
+    }
+
+    /// What it is, where it is a subscription of Pub/Sub that is read.
+    #[must_use]
+    pub fn pubsub_source(&self) -> Option<&PubsubSource> {
         match self {
-            Self::Embedded { .. } => Ordering::Key,
-            Self::Sqs(place) if place.queue.is_fifo() => Ordering::Key,
-            Self::Sqs(_) => Ordering::None,
+            Self::Pubsub(PubsubPlace::Source(source)) => Some(source),
+            Self::Pubsub(PubsubPlace::Target(_)) | Self::Embedded { .. } | Self::Sqs(_) => None,
         }
     }
 }
@@ -125,26 +99,38 @@ impl fmt::Display for Place {
             Self::Sqs(SqsPlace { envelope: Envelope::Enveloped, .. }) => {
                 f.write_str(" (enveloped)")
             }
-            Self::Sqs(_) | Self::Embedded { .. } => Ok(()),
+            Self::Pubsub(PubsubPlace::Source(source)) => source.fmt_rest(f),
+            Self::Pubsub(PubsubPlace::Target(PubsubTarget { subscription: Some(one), .. })) => {
+                write!(f, " with subscription {}", one.spelled)
+            }
+            Self::Sqs(_) | Self::Embedded { .. } | Self::Pubsub(PubsubPlace::Target(_)) => Ok(()),
         }
     }
 }
 
 /// The place that a `source`, `dead_letter` or `invalid_message` names; none where it is absent or wrong.
-pub(crate) fn read(section: &Section<'_>) -> Option<Place> {
-    let (embedded, sqs) = (section.below("embedded"), section.below("sqs"));
-    let on_embedded = embedded.is_present().then(|| read_embedded(&embedded));
-    let on_sqs = sqs.is_present().then(|| read_sqs(&sqs));
-    match (on_embedded, on_sqs) {
-        (Some(_), Some(_)) => {
-            let message = "two transports for one place: keep one of them";
-            section.error("sqs", At::Key, Note::new(Code::Contradiction, message));
-            None
-        }
-        (Some(place), None) | (None, Some(place)) => place,
-        (None, None) => {
+pub(crate) fn read(section: &Section<'_>, role: Role) -> Option<Place> {
+    let on = |key: &'static str, read: &dyn Fn(&Section<'_>) -> Option<Place>| {
+        let section = section.below(key);
+        section.is_present().then(|| (key, read(&section)))
+    };
+    let named = [
+        on("embedded", &read_embedded),
+        on("sqs", &sqs::read),
+        on("pubsub", &|section| pubsub::read(section, role)),
+    ];
+    let mut named = named.into_iter().flatten();
+    let first = named.next();
+    let others: Vec<&str> = named.map(|(key, _)| key).collect();
+    for other in &others {
+        let message = "two transports for one place: keep one of them";
+        section.error(other, At::Key, Note::new(Code::Contradiction, message));
+    }
+    match first {
+        Some((_, place)) => place.filter(|_| others.is_empty()),
+        None => {
             if section.is_present() && section.names().is_empty() {
-                section.error("", At::Key, missing("no transport is named"));
+                section.error("", At::Key, missing("no transport is named", role));
             }
             None
         }
@@ -152,38 +138,29 @@ pub(crate) fn read(section: &Section<'_>) -> Option<Place> {
 }
 
 /// The note about a place that is not said.
-pub(crate) fn missing(message: &str) -> Note {
-    Note::new(Code::Missing, message)
-        .allowed("`{ embedded.queue = \"NAME\" }` or `{ sqs.queue = \"NAME\" }`")
+pub(crate) fn missing(message: &str, role: Role) -> Note {
+    let pubsub = match role {
+        Role::Source => "subscription",
+        Role::Destination => "topic",
+    };
+    Note::new(Code::Missing, message).allowed(format!(
+        "`{{ embedded.queue = \"NAME\" }}`, `{{ sqs.queue = \"NAME\" }}` or `{{ pubsub.{pubsub} = \"NAME\" }}`"
+    ))
 }
 
 fn read_embedded(section: &Section<'_>) -> Option<Place> {
-    let queue = required(section, embedded_queue)?;
+    let queue = required(section, "queue", embedded_queue)?;
     Some(Place::Embedded { queue })
 }
 
-fn required<T>(section: &Section<'_>, read: Reader<T>) -> Option<T> {
-    if section.has("queue") {
-        return section.read("queue", read);
+/// The key that gives a place its name.
+fn required<T>(section: &Section<'_>, key: &str, read: Reader<T>) -> Option<T> {
+    if section.has(key) {
+        return section.read(key, read);
     }
-    let note = Note::new(Code::Missing, "`queue` is missing: the place has no name");
-    section.error("queue", At::Key, note);
+    let message = format!("`{key}` is missing: the place has no name");
+    section.error(key, At::Key, Note::new(Code::Missing, message));
     None
-}
-
-fn read_sqs(section: &Section<'_>) -> Option<Place> {
-    let queue = required(section, sqs_queue);
-    let topic = section.read("topic", sns_topic);
-    let envelope = section.word("envelope").unwrap_or(Envelope::Raw);
-    let queue = queue?;
-    if let Some(topic) = topic.as_ref().filter(|topic| topic.is_fifo() != queue.is_fifo()) {
-        let message = format!(
-            "topic {} and queue {} must both be FIFO, ending in `.fifo`, or neither",
-            topic.name, queue.name
-        );
-        section.error("topic", At::Value, Note::new(Code::Contradiction, message));
-    }
-    Some(Place::Sqs(SqsPlace { queue, topic, envelope }))
 }
 
 /// A queue of the embedded broker.
@@ -196,98 +173,4 @@ pub(crate) fn embedded_queue(value: &Value<'_>, kind: &Kind) -> Result<String, B
         )));
     }
     Ok(name)
-}
-
-/// A queue as `sqs.queue` and the native policy spell it.
-pub(crate) fn sqs_queue(value: &Value<'_>, kind: &Kind) -> Result<QueueRef, Bad> {
-    let spelled = text(value, kind)?;
-    let mut queue = if spelled.starts_with("arn:") {
-        let (region, account, name) = arn(&spelled, "sqs")?;
-        QueueRef { account, region, ..named(name) }
-    } else if spelled.contains("://") {
-        queue_url(&spelled)?
-    } else {
-        named(&spelled)
-    };
-    check_name(&queue.name, LONGEST_QUEUE)?;
-    queue.spelled = spelled;
-    Ok(queue)
-}
-
-fn named(name: &str) -> QueueRef {
-    QueueRef {
-        spelled: String::new(),
-        name: name.to_owned(),
-        account: None,
-        region: None,
-        url: None,
-    }
-}
-
-fn sns_topic(value: &Value<'_>, kind: &Kind) -> Result<TopicRef, Bad> {
-    let spelled = text(value, kind)?;
-    let is_arn = spelled.starts_with("arn:");
-    let name = if is_arn { arn(&spelled, "sns")?.2.to_owned() } else { spelled.clone() };
-    check_name(&name, LONGEST_TOPIC)?;
-    Ok(TopicRef { arn: is_arn.then(|| spelled.clone()), spelled, name })
-}
-
-/// Region, account and name of `arn:PARTITION:SERVICE:REGION:ACCOUNT:NAME`.
-fn arn<'a>(
-    spelled: &'a str,
-    service: &str,
-) -> Result<(Option<String>, Option<String>, &'a str), Bad> {
-    let parts: Vec<&str> = spelled.split(':').collect();
-    let known = |part: &str| (!part.is_empty()).then(|| part.to_owned());
-    match parts.as_slice() {
-        ["arn", _, which, region, account, name] if *which == service => {
-            Ok((known(region), known(account), *name))
-        }
-        _ => Err(Bad::value(format!(
-            "{spelled:?} is no ARN of the form `arn:aws:{service}:REGION:ACCOUNT:NAME`"
-        ))),
-    }
-}
-
-/// A URL of the form `https://HOST/ACCOUNT/NAME`.
-fn queue_url(spelled: &str) -> Result<QueueRef, Bad> {
-    let bad = || {
-        Bad::value(format!("{spelled:?} is no queue URL of the form `https://HOST/ACCOUNT/NAME`"))
-    };
-    let rest = spelled.strip_prefix("https://").or_else(|| spelled.strip_prefix("http://"));
-    let (host, path) = rest.and_then(|rest| rest.split_once('/')).ok_or_else(bad)?;
-    let (before, name) = path.trim_end_matches('/').rsplit_once('/').ok_or_else(bad)?;
-    if host.is_empty() || host.contains('@') {
-        return Err(bad());
-    }
-    let account = before.rsplit('/').next().unwrap_or_default();
-    let digits = !account.is_empty() && account.chars().all(|c| c.is_ascii_digit());
-    Ok(QueueRef {
-        account: digits.then(|| account.to_owned()),
-        region: region_of(host),
-        url: Some(spelled.trim_end_matches('/').to_owned()),
-        ..named(name)
-    })
-}
-
-/// The region that AWS puts into the host: `sqs.REGION.amazonaws.com`, `REGION.queue.amazonaws.com`.
-fn region_of(host: &str) -> Option<String> {
-    let labels: Vec<&str> = host.split('.').collect();
-    match labels.as_slice() {
-        ["sqs" | "sqs-fips", region, "amazonaws", ..] | [region, "queue", "amazonaws", ..] => {
-            Some((*region).to_owned())
-        }
-        _ => None,
-    }
-}
-
-fn check_name(name: &str, longest: usize) -> Result<(), Bad> {
-    let base = name.strip_suffix(FIFO).unwrap_or(name);
-    let odd = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
-    if base.is_empty() || name.len() > longest || base.contains(odd) {
-        return Err(Bad::value(format!(
-            "{name:?} is no name: letters, digits, `-` and `_`, at most {longest}, `.fifo` at the end where it is FIFO"
-        )));
-    }
-    Ok(())
 }

@@ -38,6 +38,7 @@ impl Review<'_> {
                 mixed("dead_letter", one.dead_letter.as_ref(), one),
                 mixed("invalid_message", one.invalid_message.as_ref(), one),
                 self.native(one).or_else(|| native_target(one)),
+                no_topic(one),
                 self.native_circle(one),
                 self.long_delay(one),
             ];
@@ -102,7 +103,11 @@ impl Review<'_> {
         let target = one.native.as_ref()?.dead_letter.as_ref()?;
         let same = self.config.address(target) == self.config.address(&one.source);
         let message = "the native policy would move messages back to their own source";
-        same.then(|| ("native.dead_letter.queue", Note::new(Code::Rule(Rule::F5), message)))
+        let key = match target {
+            Place::Pubsub(_) => "native.dead_letter.topic",
+            Place::Sqs(_) | Place::Embedded { .. } => "native.dead_letter.queue",
+        };
+        same.then(|| (key, Note::new(Code::Rule(Rule::F5), message)))
     }
 
     /// S-2: a configured delay that the broker can't give.
@@ -215,7 +220,7 @@ fn concerns(finding: &Finding) -> &'static [&'static str] {
     match finding.rule {
         Rule::F1 => &["max_deliveries"],
         Rule::F2 => &["max_deliveries", "native"],
-        Rule::F3 => &["max_deliveries", "rejected"],
+        Rule::F3 => &["max_deliveries", "rejected", "native"],
         Rule::F4 => &["max_deliveries", "retry", "native"],
         Rule::F5 => &["dead_letter", "invalid_message"],
         Rule::F6 => &["retry.backoff", "max_deliveries", "retry"],
@@ -234,10 +239,12 @@ fn undeclared(one: &Subscription) -> Found {
 /// S-1.
 fn unordered(one: &Subscription) -> Found {
     let wanted = one.ordering == Some(Ordering::Key) && one.source.ordering() == Ordering::None;
-    let message = format!(
-        "{} keeps no order, so `ordering = \"key\"` can't be given: use a FIFO queue, whose name ends in `.fifo`",
-        one.source
-    );
+    let instead = match one.source {
+        Place::Pubsub(_) => "say `source.pubsub.ordered = true`",
+        Place::Sqs(_) | Place::Embedded { .. } => "use a FIFO queue, whose name ends in `.fifo`",
+    };
+    let message =
+        format!("{} keeps no order, so `ordering = \"key\"` can't be given: {instead}", one.source);
     wanted.then(|| ("ordering", Note::new(Code::S1, message)))
 }
 
@@ -268,12 +275,29 @@ fn mixed(key: &'static str, to: Option<&Place>, one: &Subscription) -> Found {
 /// A native policy that is to be made needs somewhere to move messages to, of the source's own kind.
 fn native_target(one: &Subscription) -> Found {
     let native = one.native.as_ref()?;
-    let Some(target) = &native.dead_letter else {
-        let message = "`native.dead_letter.queue` is missing: `provision = \"create\"` makes the policy, and it needs a queue to move messages to";
-        let made = one.provision == Provision::Create;
-        return made.then(|| ("native", Note::new(Code::Missing, message)));
+    if let Some(target) = &native.dead_letter {
+        return mixed("native.dead_letter", Some(target), one);
+    }
+    let message = match one.source {
+        Place::Pubsub(_) => {
+            "`native.dead_letter.topic` is missing: a policy of Pub/Sub always has a topic"
+        }
+        Place::Sqs(_) | Place::Embedded { .. } if one.provision != Provision::Create => {
+            return None;
+        }
+        Place::Sqs(_) | Place::Embedded { .. } => {
+            "`native.dead_letter.queue` is missing: `provision = \"create\"` makes the policy, and it needs a queue to move messages to"
+        }
     };
-    mixed("native.dead_letter", Some(target), one)
+    Some(("native", Note::new(Code::Missing, message)))
+}
+
+/// A subscription of Pub/Sub that is to be made needs its topic.
+fn no_topic(one: &Subscription) -> Found {
+    let source = one.source.pubsub_source()?;
+    let missing = source.topic.is_none() && one.provision == Provision::Create;
+    let message = "`topic` is missing: `provision = \"create\"` makes the subscription, and it must know of which topic";
+    missing.then(|| ("source.pubsub.topic", Note::new(Code::Missing, message)))
 }
 
 /// The files that must be there before anything starts.

@@ -10,7 +10,7 @@ use crate::load::{Build, TransportFacts};
 use crate::timing;
 use crate::types::{Config, Deduplicate, HandlerConfig, Subscription};
 use crate::units::Readable;
-use crate::words::{Dispatch, Provision};
+use crate::words::{Dispatch, Provision, PubsubMode};
 
 /// How often a message may be handled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,15 @@ pub enum Delivery {
     AtLeastOnce,
     /// Once or more, but a duplicate that is still remembered is acknowledged without a call.
     Deduplicated(Deduplicate),
+}
+
+/// How messages come from a subscription of Pub/Sub.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pushed {
+    /// `mode`.
+    pub mode: PubsubMode,
+    /// `held`: the most that a stream holds beyond those in the handlers.
+    pub held: u32,
 }
 
 /// What is in force for one subscription.
@@ -40,10 +49,14 @@ pub struct Effective {
     pub concurrency: u32,
     /// `max_deliveries`.
     pub budget: Budget,
-    /// `native.max_receive_count`.
+    /// M, as `native` says it.
     pub native_limit: Option<u32>,
     /// How good the count is that the budget goes by.
     pub counter: Counter,
+    /// Why there is none, as far as the configuration tells (C-8).
+    pub uncounted: Option<&'static str>,
+    /// `source.pubsub`, where it is one.
+    pub pubsub: Option<Pushed>,
     /// `retry.backoff`, `retry.max_backoff` and `retry.jitter`.
     pub backoff: Backoff,
     /// `retry.window`.
@@ -80,8 +93,10 @@ pub fn effective(
         dispatch: one.dispatch,
         concurrency: one.concurrency,
         budget: one.policy.budget,
-        native_limit: one.native.as_ref().map(|native| native.max_receive_count),
+        native_limit: one.native.as_ref().map(|native| native.limit),
         counter: transport.counter,
+        uncounted: one.count_stands_still(),
+        pubsub: one.source.pubsub_source().map(|one| Pushed { mode: one.mode, held: one.held }),
         backoff: one.policy.backoff,
         window: one.policy.window,
         dead_letter: one.dead_letter.as_ref().map(ToString::to_string),
@@ -110,6 +125,8 @@ impl Effective {
     pub fn delivery_limit(&self) -> Option<u32> {
         let budget = match self.budget {
             Budget::Unlimited => None,
+            // Only the first deferral can be told without a count.
+            Budget::Deliveries(2..) if self.uncounted.is_some() => None,
             Budget::Deliveries(most) => Some(most),
             Budget::Suspicious(_) => Some(1),
         };
@@ -125,7 +142,7 @@ impl Effective {
             Some(_) => "dead_letter stands in".to_owned(),
             None => none(),
         });
-        vec![
+        let mut rows = vec![
             ("source", self.source.clone()),
             ("handler", self.handler.clone()),
             ("delivery", self.delivery.to_string()),
@@ -138,7 +155,22 @@ impl Effective {
             ("invalid_message", invalid),
             ("provision", self.provision.to_string()),
             ("lease", self.lease_row()),
-        ]
+        ];
+        if let Some(pushed) = self.pubsub {
+            rows.insert(1, ("mode", pushed.to_string()));
+            rows.insert(2, ("counter", self.counter_row()));
+        }
+        rows
+    }
+
+    fn counter_row(&self) -> String {
+        match (self.uncounted, self.counter) {
+            (Some(why), _) => format!("none: {why}"),
+            (None, Counter::Exact) => "exact".to_owned(),
+            (None, Counter::Approximate) => {
+                "approximate: the n-th delivery says n or more".to_owned()
+            }
+        }
     }
 
     fn deliveries(&self) -> String {
@@ -156,7 +188,13 @@ impl Effective {
             Counter::Approximate => "counted approximately, so it may be fewer",
         };
         let copies = self.reads_copies.then(|| "rejected copies keep their count".to_owned());
-        let counted = self.delivery_limit().map(|_| counted.to_owned());
+        let counted = match self.uncounted {
+            Some(_) if matches!(self.budget, Budget::Deliveries(2..)) => {
+                Some("not counted, so it can't be enforced".to_owned())
+            }
+            Some(_) => Some("not counted".to_owned()),
+            None => self.delivery_limit().map(|_| counted.to_owned()),
+        };
         [Some(host), native, counted, copies].into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 
@@ -166,14 +204,30 @@ impl Effective {
             Some(publish) => format!(" + publish {}", Readable(publish)),
             None => String::new(),
         };
+        let set = match self.pubsub.map(|pushed| pushed.mode) {
+            Some(PubsubMode::Pull) => "; the subscription's acknowledgement deadline",
+            Some(PubsubMode::Stream) => "; the stream's own acknowledgement deadline",
+            None => "",
+        };
         format!(
-            "{} = queue {} + deadline {}{publish} + settle {} + skew {}",
+            "{} = queue {} + deadline {}{publish} + settle {} + skew {}{set}",
             Readable(self.lease.length()),
             Readable(queue_wait),
             Readable(deadline),
             Readable(self.lease.settling()),
             Readable(skew)
         )
+    }
+}
+
+impl fmt::Display for Pushed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.mode {
+            PubsubMode::Pull => f.write_str("pull"),
+            PubsubMode::Stream => {
+                write!(f, "stream, at most {} held beyond the handlers", self.held)
+            }
+        }
     }
 }
 

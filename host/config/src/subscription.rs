@@ -4,12 +4,13 @@ use pumphouse_contract::ports::Ordering;
 use pumphouse_contract::{Backoff, Budget, Jitter, OnFault, Policy};
 
 use crate::diagnostic::Code;
-use crate::place::{self, Place, SqsPlace};
+use crate::native;
+use crate::place::{self, Place, Role};
 use crate::report::{At, Note};
 use crate::section::Section;
-use crate::types::{Deduplicate, DeduplicationKey, Native, Provisioning, Subscription};
+use crate::types::{Deduplicate, DeduplicationKey, Provisioning, Subscription};
 use crate::values;
-use crate::words::{Dispatch, Envelope};
+use crate::words::{Dispatch, PubsubMode};
 
 /// Messages in a handler at once where the configuration does not say.
 const DEFAULT_CONCURRENCY: u32 = 16;
@@ -26,14 +27,15 @@ fn read_one(
     provisioning: Provisioning,
 ) -> Option<Subscription> {
     if !section.has("source") {
-        let note = place::missing("`source` is missing: where messages come from");
+        let note = place::missing("`source` is missing: where messages come from", Role::Source);
         section.error("source", At::Key, note);
     }
-    let source = place::read(&section.below("source"));
+    let source = place::read(&section.below("source"), Role::Source);
     let provisioning = match section.word("provision") {
-        Some(own) => Provisioning { embedded: own, sqs: own },
+        Some(own) => Provisioning { embedded: own, sqs: own, pubsub: own },
         None => provisioning,
     };
+    let destination = |key| place::read(&section.below(key), Role::Destination);
     let dispatch = section.word("dispatch").unwrap_or(Dispatch::Concurrent);
     let handler = section.read("handler", values::handler).unwrap_or_default();
     // Everything is read before a missing source ends it, so that every finding is there.
@@ -44,15 +46,15 @@ fn read_one(
         handler,
         dispatch,
         concurrency: concurrency(section, dispatch),
-        policy: policy(section),
-        dead_letter: place::read(&section.below("dead_letter")),
-        invalid_message: place::read(&section.below("invalid_message")),
+        policy: policy(section, source.as_ref()),
+        dead_letter: destination("dead_letter"),
+        invalid_message: destination("invalid_message"),
         deduplicate: deduplicate(&section.below("deduplicate")),
         rejected: section.flag("rejected"),
         reads_copies: false,
         provision: provisioning.embedded,
         provisioning,
-        native: native(&section.below("native"), source.as_ref()),
+        native: native::read(&section.below("native"), source.as_ref()),
         semantics: section.word("semantics"),
         ordering: section.text_word("ordering").map(|word| match word {
             "key" => Ordering::Key,
@@ -78,7 +80,7 @@ fn concurrency(section: &Section<'_>, dispatch: Dispatch) -> u32 {
     }
 }
 
-fn policy(section: &Section<'_>) -> Policy {
+fn policy(section: &Section<'_>, source: Option<&Place>) -> Policy {
     let retry = section.below("retry");
     let jitter = match retry.text_word("jitter") {
         Some("none") => Jitter::None,
@@ -94,8 +96,14 @@ fn policy(section: &Section<'_>) -> Policy {
         backoff: Backoff { base: base.unwrap_or_default(), max: max.unwrap_or_default(), jitter },
         window: retry.duration("window"),
         on_fault,
-        guard: true,
+        guard: !source.is_some_and(is_ordered_stream),
     }
+}
+
+/// C-17 is not applied there: those behind a head that defers go back with it and lose deliveries without having
+/// been handled, so a high count says nothing of a message.
+fn is_ordered_stream(source: &Place) -> bool {
+    source.pubsub_source().is_some_and(|one| one.ordered && one.mode == PubsubMode::Stream)
 }
 
 fn deduplicate(section: &Section<'_>) -> Option<Deduplicate> {
@@ -103,28 +111,4 @@ fn deduplicate(section: &Section<'_>) -> Option<Deduplicate> {
         key: section.deduplication_key("key").unwrap_or(DeduplicationKey::Id),
         ttl: section.duration("ttl").unwrap_or_default(),
     })
-}
-
-fn native(section: &Section<'_>, source: Option<&Place>) -> Option<Native> {
-    if !section.is_present() {
-        return None;
-    }
-    let dead_letter = native_dead_letter(&section.below("dead_letter"), source);
-    if !section.has("max_receive_count") {
-        let message = "`max_receive_count` is missing: a native policy moves a message after so many deliveries";
-        section.error("max_receive_count", At::Key, Note::new(Code::Missing, message));
-    }
-    let max_receive_count = section.count("max_receive_count")?;
-    Some(Native { max_receive_count, dead_letter })
-}
-
-fn native_dead_letter(section: &Section<'_>, source: Option<&Place>) -> Option<Place> {
-    match source {
-        Some(Place::Embedded { .. }) => {
-            section.read("queue", place::embedded_queue).map(|queue| Place::Embedded { queue })
-        }
-        Some(Place::Sqs(_)) | None => section
-            .read("queue", place::sqs_queue)
-            .map(|queue| Place::Sqs(SqsPlace { queue, topic: None, envelope: Envelope::Raw })),
-    }
 }

@@ -2,7 +2,9 @@
 
 use crate::keys::Given::{Absent, Default as Is, Required};
 use crate::keys::{Given, Key, Kind};
-use crate::words::{Dispatch, Envelope, LogFormat, LogLevel, Provision, Semantics, Store};
+use crate::words::{
+    Dispatch, Envelope, LogFormat, LogLevel, Provision, PubsubMode, Semantics, Store,
+};
 
 const SECOND: u64 = 1_000;
 const HOUR: u64 = 3_600 * SECOND;
@@ -24,6 +26,8 @@ const LOG_LINES: Kind = Kind::Integer { min: 0, max: 1_000_000 };
 const RESULT: Kind = Kind::Size { min: KIB, max: 64 * MIB };
 const TABLE: Kind = Kind::Integer { min: 1, max: 1_000_000 };
 const DELAY: Kind = Kind::Duration { min: 0, max: 7 * DAY };
+/// What Pub/Sub takes for the bounds of a subscription's own retry policy.
+const REDELIVERY: Kind = Kind::Duration { min: 0, max: 600 * SECOND };
 const WINDOW: Kind = Kind::Duration { min: 1, max: 365 * DAY };
 const PROVISION: Kind = Kind::Word(Provision::WORDS);
 
@@ -118,6 +122,30 @@ pub const KEYS: &[Key] = &[
         Kind::Secret,
         Absent("none"),
         "Session token of that access key, where it is a temporary one.",
+    ),
+    key(
+        "pubsub.project",
+        Kind::Project,
+        Absent("as Google's tools find it"),
+        "Project of the topics and subscriptions that are spelled by id.",
+    ),
+    key(
+        "pubsub.endpoint",
+        Kind::Url,
+        Absent("`PUBSUB_EMULATOR_HOST`, else Google's"),
+        "Endpoint of Pub/Sub. One that begins with `http://` is an emulator: without encryption and without credentials.",
+    ),
+    key(
+        "pubsub.credentials",
+        Kind::Secret,
+        Absent("Application Default Credentials"),
+        "JSON of a service account's key, or of another credentials file, in place of Application Default Credentials.",
+    ),
+    key(
+        "pubsub.provision",
+        PROVISION,
+        Is("\"validate\""),
+        "What is done about topics, subscriptions and their dead-letter policies at start-up.",
     ),
     key("tenants.<tenant>.limits.memory", MEMORY, Is("\"64MiB\""), "The most memory of one call."),
     key(
@@ -241,6 +269,48 @@ pub const KEYS: &[Key] = &[
         "Whether a body is the publisher's own or the JSON envelope of SNS, which is then opened. A body that only looks like one is never opened.",
     ),
     key(
+        "subscriptions.<subscription>.source.pubsub.subscription",
+        Kind::PubsubSubscription,
+        Absent("another transport's"),
+        "Pub/Sub subscription that messages come from.",
+    ),
+    key(
+        "subscriptions.<subscription>.source.pubsub.topic",
+        Kind::PubsubTopic,
+        Absent("not said"),
+        "Topic of that subscription. `provision = \"create\"` needs it, `pumphouse publish` too.",
+    ),
+    key(
+        "subscriptions.<subscription>.source.pubsub.mode",
+        Kind::Word(PubsubMode::WORDS),
+        Is("\"stream\""),
+        "Whether messages are pushed over a stream, or pulled.",
+    ),
+    key(
+        "subscriptions.<subscription>.source.pubsub.ordered",
+        Kind::Flag,
+        Is("false"),
+        "Whether the subscription keeps the order of each ordering key. It must be so at the service too, where it can't be changed later.",
+    ),
+    key(
+        "subscriptions.<subscription>.source.pubsub.held",
+        Kind::Integer { min: 1, max: 100_000 },
+        Is("1000"),
+        "The most messages that a stream holds beyond those in the handlers; what is pushed past it goes back.",
+    ),
+    key(
+        "subscriptions.<subscription>.source.pubsub.retry.min",
+        REDELIVERY,
+        Is("\"10s\""),
+        "Shortest wait of the subscription's own retry policy, which also holds for messages whose lease lapses. Without `retry` none is asked for.",
+    ),
+    key(
+        "subscriptions.<subscription>.source.pubsub.retry.max",
+        REDELIVERY,
+        Is("\"10m\""),
+        "Longest wait of that policy.",
+    ),
+    key(
         "subscriptions.<subscription>.handler",
         Kind::Handler,
         Required,
@@ -307,6 +377,18 @@ pub const KEYS: &[Key] = &[
         "SQS queue for messages rejected with `delivery-error` or `none`.",
     ),
     key(
+        "subscriptions.<subscription>.dead_letter.pubsub.topic",
+        Kind::PubsubTopic,
+        Absent("another transport's"),
+        "Pub/Sub topic for messages rejected with `delivery-error` or `none`.",
+    ),
+    key(
+        "subscriptions.<subscription>.dead_letter.pubsub.subscription",
+        Kind::PubsubSubscription,
+        Absent("the topic's id"),
+        "Subscription that keeps its messages. `create` makes it where the topic has none, since a topic without one drops what it gets.",
+    ),
+    key(
         "subscriptions.<subscription>.invalid_message.embedded.queue",
         Kind::EmbeddedQueue,
         Absent("another transport's"),
@@ -317,6 +399,18 @@ pub const KEYS: &[Key] = &[
         Kind::SqsQueue,
         Absent("another transport's"),
         "SQS queue for messages rejected as `unacceptable`.",
+    ),
+    key(
+        "subscriptions.<subscription>.invalid_message.pubsub.topic",
+        Kind::PubsubTopic,
+        Absent("another transport's"),
+        "Pub/Sub topic for messages rejected as `unacceptable`.",
+    ),
+    key(
+        "subscriptions.<subscription>.invalid_message.pubsub.subscription",
+        Kind::PubsubSubscription,
+        Absent("the topic's id"),
+        "Subscription that keeps its messages, as with `dead_letter`.",
     ),
     key(
         "subscriptions.<subscription>.deduplicate.key",
@@ -358,12 +452,36 @@ pub const KEYS: &[Key] = &[
         "subscriptions.<subscription>.native.max_receive_count",
         Kind::Integer { min: 1, max: 1_000 },
         Absent("no native policy"),
-        "The most deliveries, the first included, before the broker itself moves a message, without metadata.",
+        "SQS: the most deliveries, the first included, before the broker itself moves a message, without metadata.",
+    ),
+    key(
+        "subscriptions.<subscription>.native.max_delivery_attempts",
+        Kind::Integer { min: 5, max: 100 },
+        Absent("no native policy"),
+        "Pub/Sub: the same. Without a policy a subscription reports no delivery count.",
     ),
     key(
         "subscriptions.<subscription>.native.dead_letter.queue",
         Kind::SqsQueue,
         Absent("none"),
-        "Where the broker moves it; the source's transport. `dead_letter` never stands for it.",
+        "SQS: where the broker moves it. `dead_letter` never stands for it.",
+    ),
+    key(
+        "subscriptions.<subscription>.native.dead_letter.topic",
+        Kind::PubsubTopic,
+        Absent("none"),
+        "Pub/Sub: where the broker moves it; required in a native policy. `dead_letter` never stands for it.",
+    ),
+    key(
+        "subscriptions.<subscription>.native.publisher_member",
+        Kind::Member,
+        Absent("Pub/Sub's service agent, looked up"),
+        "Pub/Sub: who gets the publisher role on the dead-letter topic under `create`. Said, nothing is looked up for it.",
+    ),
+    key(
+        "subscriptions.<subscription>.native.subscriber_member",
+        Kind::Member,
+        Absent("Pub/Sub's service agent, looked up"),
+        "Pub/Sub: who gets the subscriber role on the source's subscription under `create`. Said, nothing is looked up for it.",
     ),
 ];

@@ -16,6 +16,9 @@ use crate::words::{Dispatch, LogFormat, LogLevel, Provision, Semantics, Store};
 /// The longest secret that is read from a file, in bytes.
 const LONGEST_SECRET_BYTES: u64 = 64 * 1024;
 
+/// Why the count of a Pub/Sub subscription can't advance; the end of F-3's text.
+pub const UNCOUNTED: &str = "a Pub/Sub subscription without a dead-letter policy reports no delivery count; set `native`, or use `retry.window`";
+
 /// A whole configuration. Two are equal when they mean the same, so that a reload can tell what changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
@@ -25,6 +28,8 @@ pub struct Config {
     pub embedded: Embedded,
     /// `[sqs]`; none where the section is absent and nothing is on SQS.
     pub sqs: Option<Sqs>,
+    /// `[pubsub]`; none where the section is absent and nothing is on Pub/Sub.
+    pub pubsub: Option<Pubsub>,
     /// The tenants by name.
     pub tenants: BTreeMap<String, Tenant>,
     /// The handlers by full name, `tenant/handler`.
@@ -79,6 +84,19 @@ pub struct Sqs {
     pub provision: Provision,
     /// `access_key_id`, `secret_access_key` and `session_token`; none for the default credential chain.
     pub credentials: Option<Credentials>,
+}
+
+/// `[pubsub]`. What is absent is found as Google's tools find it: environment, credentials, metadata server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pubsub {
+    /// `project`.
+    pub project: Option<String>,
+    /// `endpoint`, without a slash at its end.
+    pub endpoint: Option<String>,
+    /// `credentials`; none for Application Default Credentials.
+    pub credentials: Option<Secret>,
+    /// `provision`.
+    pub provision: Provision,
 }
 
 /// An access key by reference.
@@ -267,6 +285,12 @@ impl Subscription {
     pub fn provision_at(&self, place: &Place) -> Provision {
         self.provisioning.at(place)
     }
+
+    /// Why its source counts no deliveries, as far as the configuration tells (C-8); none where it does.
+    #[must_use]
+    pub fn count_stands_still(&self) -> Option<&'static str> {
+        (self.source.pubsub_source().is_some() && self.native.is_none()).then_some(UNCOUNTED)
+    }
 }
 
 /// What is done at start-up, by transport.
@@ -276,6 +300,8 @@ pub struct Provisioning {
     pub embedded: Provision,
     /// About queues, topics and policies of SQS and SNS.
     pub sqs: Provision,
+    /// About topics, subscriptions and policies of Pub/Sub.
+    pub pubsub: Provision,
 }
 
 impl Provisioning {
@@ -285,6 +311,7 @@ impl Provisioning {
         match place {
             Place::Embedded { .. } => self.embedded,
             Place::Sqs(_) => self.sqs,
+            Place::Pubsub(_) => self.pubsub,
         }
     }
 }
@@ -319,8 +346,12 @@ impl fmt::Display for DeduplicationKey {
 /// `native`: the broker's own dead-letter policy (C-15).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Native {
-    /// `max_receive_count`: the most deliveries, the first included.
-    pub max_receive_count: u32,
-    /// `dead_letter`.
+    /// M, the most deliveries, the first included: `max_receive_count` on SQS, `max_delivery_attempts` on Pub/Sub.
+    pub limit: u32,
+    /// `dead_letter`, always there on Pub/Sub.
     pub dead_letter: Option<Place>,
+    /// `publisher_member` of Pub/Sub.
+    pub publisher_member: Option<String>,
+    /// `subscriber_member` of Pub/Sub.
+    pub subscriber_member: Option<String>,
 }

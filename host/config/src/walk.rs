@@ -9,9 +9,9 @@ use crate::report::{At, Note, Report, Spot, join};
 use crate::spelling::nearest;
 
 /// Every transport that has a key of its own.
-const TRANSPORTS: [&str; 2] = ["embedded", "sqs"];
+const TRANSPORTS: [&str; 3] = ["embedded", "sqs", "pubsub"];
 /// Transports that no build has yet.
-const TO_COME: [&str; 2] = ["pubsub", "rocketmq"];
+const TO_COME: [&str; 1] = ["rocketmq"];
 /// The longest name of a tenant, handler or subscription, in bytes.
 const LONGEST_NAME: usize = 64;
 
@@ -91,7 +91,7 @@ impl Walk<'_> {
         if let Some((ours, theirs)) = other_transport(name, &here.pattern) {
             return Note::new(
                 Code::UnknownKey,
-                format!("`{name}` is a key of `{theirs}` alone; `{ours}` has no such key"),
+                format!("`{name}` is a key of {theirs}; `{ours}` has no such key"),
             )
             .allowed(listed(known));
         }
@@ -130,16 +130,23 @@ impl Walk<'_> {
     }
 }
 
-/// The transport that has this key where another stands, and the one that stands there.
-fn other_transport(name: &str, pattern: &str) -> Option<(&'static str, &'static str)> {
+/// The transport that stands there, and those that have this key in its place.
+fn other_transport(name: &str, pattern: &str) -> Option<(&'static str, String)> {
     let ours = TRANSPORTS.into_iter().find(|one| pattern.split('.').any(|part| part == *one))?;
     let has = |theirs: &&'static str| {
         let swapped: Vec<&str> =
             pattern.split('.').map(|part| if part == ours { *theirs } else { part }).collect();
         keys::below(&swapped.join(".")).contains(&name)
     };
-    let theirs = TRANSPORTS.into_iter().filter(|one| *one != ours).find(has)?;
-    Some((ours, theirs))
+    let theirs: Vec<&str> = TRANSPORTS.into_iter().filter(|one| *one != ours).filter(has).collect();
+    match theirs.as_slice() {
+        [] => None,
+        [one] => Some((ours, format!("`{one}` alone"))),
+        several => {
+            let quoted: Vec<String> = several.iter().map(|one| format!("`{one}`")).collect();
+            Some((ours, quoted.join(" and ")))
+        }
+    }
 }
 
 fn listed(names: &[&str]) -> String {

@@ -118,3 +118,13 @@ words! {
         Enveloped = "enveloped",
     }
 }
+
+words! {
+    /// `source.pubsub.mode`: how messages come from a subscription of Pub/Sub.
+    PubsubMode {
+        /// Pushed over a stream as soon as they are there.
+        Stream = "stream",
+        /// Asked for.
+        Pull = "pull",
+    }
+}

@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{both, sound, with_handler, with_sqs, with_subscription};
+use common::{every, sound, with_handler, with_sqs, with_subscription};
 use pumphouse_config::{Changes, Config, Delta};
 use pumphouse_contract::review;
 
@@ -30,7 +30,7 @@ fn s_1_what_is_in_force_is_said() {
     ));
     let said: Vec<String> = [embedded, sqs, discarding]
         .iter()
-        .flat_map(|config| config.effective(&both()))
+        .flat_map(|config| config.effective(&every()))
         .map(|one| one.to_string())
         .collect();
     insta::assert_snapshot!(said.join("\n"));
@@ -43,7 +43,7 @@ fn c_15_the_lower_limit_is_in_force() {
         let rest = format!("dead_letter = {{ sqs.queue = \"d\" }}\n{native}");
         let text = with_sqs("queue = \"q\"", &rest)
             .replace("max_deliveries = 3", &format!("max_deliveries = {budget}"));
-        sound(&text).effective(&both())[0].delivery_limit()
+        sound(&text).effective(&every())[0].delivery_limit()
     };
     let native = "native = { max_receive_count = 5 }\n";
     assert_eq!(limit("-1", ""), None);

@@ -11,7 +11,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use common::{both, sound, with_handler, with_sqs, with_subscription};
+use common::{every, sound, with_handler, with_sqs, with_subscription};
 use pumphouse_config::{
     DeduplicationKey, Dispatch, Envelope, LogFormat, LogLevel, Place, Provision, Secret, Semantics,
     Setting, Store, parse,
@@ -31,7 +31,7 @@ fn an_empty_file_is_a_host_with_defaults_and_no_work() {
     assert_eq!((config.host.pool_slots, config.host.guest_threads), (512, None));
     assert_eq!(config.embedded.store, Store::Durable);
     assert_eq!(config.embedded.provision, Provision::Create);
-    assert_eq!(config.sqs, None);
+    assert_eq!((config.sqs, config.pubsub), (None, None));
     assert!(config.subscriptions.is_empty());
 }
 
@@ -150,7 +150,7 @@ fn every_key_of_a_subscription_is_read() {
     );
     assert_eq!(one.provision, Provision::Create);
     let native = one.native.as_ref().expect("a native policy");
-    assert_eq!(native.max_receive_count, 9);
+    assert_eq!(native.limit, 9);
     assert_eq!(native.dead_letter.as_ref().map(Place::spelled), Some("native-dead"));
     let plain = sound(&with_sqs("queue = \"a\"", "dead_letter = { sqs.queue = \"b\" }\n"));
     assert_eq!(
@@ -182,7 +182,7 @@ fn the_examples_are_sound() {
         let path =
             Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/{name}.toml"));
         let text = std::fs::read_to_string(&path).expect("an example");
-        let loaded = parse(&text, &path, &both()).unwrap_or_else(|found| panic!("{found}"));
+        let loaded = parse(&text, &path, &every()).unwrap_or_else(|found| panic!("{found}"));
         assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
         assert_eq!(loaded.config.subscriptions.len(), 1);
     }

@@ -10,7 +10,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{both, embedded, errors, found, refused, with_handler, with_sqs, with_subscription};
+use common::{embedded, errors, every, found, refused, with_handler, with_sqs, with_subscription};
 use pumphouse_config::{Build, Code, Diagnostic, KEYS, Kind, load, parse};
 use pumphouse_contract::Severity;
 
@@ -37,7 +37,7 @@ fn marked_line(path: &Path) -> usize {
 fn fr_30_six_files_are_refused_at_the_right_line() {
     for (name, key, code) in FR_30 {
         let path = fr_30(name);
-        let all = load(&path, &both()).expect_err(name);
+        let all = load(&path, &every()).expect_err(name);
         let one: Vec<&Diagnostic> = all.iter().collect();
         assert_eq!(one.len(), 1, "{all}");
         assert_eq!((one[0].line, one[0].code), (marked_line(&path), code), "{name}");
@@ -49,7 +49,7 @@ fn fr_30_six_files_are_refused_at_the_right_line() {
 #[test]
 fn fr_30_a_finding_shows_its_line_and_the_nearest_name() {
     for (name, ..) in FR_30 {
-        let all = load(&fr_30(name), &both()).expect_err(name);
+        let all = load(&fr_30(name), &every()).expect_err(name);
         insta::assert_snapshot!(format!("fr_30_{name}"), all.render(false));
     }
 }
@@ -218,7 +218,17 @@ fn a_place_names_one_transport_and_its_queue() {
             Code::Contradiction,
         ),
         ("{ embedded.queue = \"a b\" }", "source.embedded.queue", Code::WrongValue),
-        ("{ pubsub.topic = \"t\" }", "source.pubsub", Code::Unsupported),
+        ("{ pubsub.topic = \"events\" }", "source.pubsub.subscription", Code::Missing),
+        (
+            "{ pubsub.subscription = \"abc\", sqs.queue = \"a\" }",
+            "source.pubsub",
+            Code::Contradiction,
+        ),
+        (
+            "{ pubsub.queue = \"q\", pubsub.subscription = \"abc\" }",
+            "source.pubsub.queue",
+            Code::UnknownKey,
+        ),
         ("{ rocketmq.topic = \"t\" }", "source.rocketmq", Code::Unsupported),
         ("{ sqz.queue = \"t\" }", "source.sqz", Code::UnknownKey),
         ("\"orders\"", "source", Code::WrongType),
@@ -266,6 +276,8 @@ fn a_key_that_stands_elsewhere_is_pointed_to() {
     assert_eq!(found.nearest.as_deref(), Some("retry.backoff"));
     let found = one("[embedded]\nregion = \"eu-west-1\"\n");
     assert_eq!(found.message, "`region` is a key of `sqs` alone; `embedded` has no such key");
+    let found = one("[sqs]\nproject = \"demo\"\n");
+    assert_eq!(found.message, "`project` is a key of `pubsub` alone; `sqs` has no such key");
 }
 
 #[test]
@@ -357,11 +369,11 @@ fn a_file_that_can_t_be_read_is_said() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("p.toml");
     let code =
-        |path: &Path| load(path, &both()).expect_err("refused").iter().next().map(|d| d.code);
+        |path: &Path| load(path, &every()).expect_err("refused").iter().next().map(|d| d.code);
     assert_eq!(code(&path), Some(Code::Unreadable));
     assert_eq!(code(folder.path()), Some(Code::Unreadable));
     std::fs::write(&path, b"[host]\nstate = \"\xff\"\n").expect("a file");
-    let all = load(&path, &both()).expect_err("no UTF-8");
+    let all = load(&path, &every()).expect_err("no UTF-8");
     let one = all.iter().next().expect("one");
     assert_eq!((one.code, one.line, one.column), (Code::Unreadable, 2, 10));
     std::fs::write(&path, "#".repeat((1 << 20) + 1)).expect("a file");
@@ -373,12 +385,12 @@ fn a_component_that_is_not_there_is_said_when_the_file_is_loaded() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("p.toml");
     std::fs::write(&path, with_handler("")).expect("a file");
-    let all = load(&path, &both()).expect_err("no component");
+    let all = load(&path, &every()).expect_err("no component");
     let one = all.iter().next().expect("one");
     assert_eq!(
         (one.key.as_str(), one.code, one.line),
         ("tenants.acme.handlers.orders.component", Code::MissingFile, 2)
     );
     std::fs::write(folder.path().join("orders.wasm"), b"").expect("a file");
-    assert!(load(&path, &both()).is_ok());
+    assert!(load(&path, &every()).is_ok());
 }

@@ -97,7 +97,7 @@ impl Publisher {
             Place::Embedded { queue } => {
                 Ok(Self::Host { client: Client::of(config)?, queue: queue.clone() })
             }
-            Place::Sqs(_) => {
+            Place::Sqs(_) | Place::Pubsub(_) => {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
                 let sink = runtime.block_on(host::sink_alone(config, place))?;
                 Ok(Self::Broker { runtime, sink })

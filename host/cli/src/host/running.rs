@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pumphouse_config::{Config, DeduplicationKey, Dispatch, timing};
+use pumphouse_config::{Config, DeduplicationKey, Dispatch, UNCOUNTED, timing};
 use pumphouse_contract::findings::budget_unenforceable;
 use pumphouse_contract::ports::{Handler, State};
 use pumphouse_contract::{Backoff, Clock, Count, Jitter, Roll, SubscriptionFacts};
@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use crate::host::depths;
 use crate::host::handlers::Loaded;
 use crate::host::slot::Slot;
-use crate::host::transports::{Transports, WireError, Wired};
+use crate::host::transports::{OpenSource, Transports, WireError, Wired};
 
 /// Between attempts to open a subscription whose broker is away.
 const OPEN_BACKOFF: Backoff =
@@ -156,18 +156,19 @@ impl Opening {
     }
 
     fn start(&self, slot: &Slot, wired: Wired) {
+        self.say_unenforceable(&wired);
         let Some(subscription) = self.subscription(wired) else { return };
-        self.say_unenforceable();
         let (metrics, stop) = (self.common.metrics.clone(), slot.stopping.clone());
         tokio::spawn(depths::watch(self.name.clone(), subscription.sinks.clone(), metrics, stop));
         slot.pump(|| Pump::start(subscription));
     }
 
-    /// F-3: the same text as the finding, once for each subscription and process.
-    fn say_unenforceable(&self) {
+    /// F-3: the same text as the finding, with what the broker said, once for each subscription and process.
+    fn say_unenforceable(&self, wired: &Wired) {
         let facts = self.in_force.config.facts();
         let one = facts.iter().find(|facts| facts.name == self.name);
-        let Some(text) = one.and_then(|one| budget_unenforceable(one, &facts)) else { return };
+        let one = one.map(|one| with_broker_facts(one, wired));
+        let Some(text) = one.and_then(|one| budget_unenforceable(&one, &facts)) else { return };
         let mut said = self.common.said.lock().unwrap_or_else(PoisonError::into_inner);
         if said.insert(self.name.clone()) {
             tracing::warn!(subscription = self.name, rule = "F-3", finding = text, "finding");
@@ -177,7 +178,7 @@ impl Opening {
     fn subscription(&self, wired: Wired) -> Option<Subscription> {
         let one = self.in_force.find(&self.name)?;
         let handler = self.in_force.handlers.get(&one.handler)?;
-        let system = wired.source.capabilities().system;
+        let system = wired.opened.source.capabilities().system;
         let source = one.source.spelled();
         let observer = self.common.metrics.subscription(pumphouse_telemetry::Subscription {
             name: &one.name,
@@ -190,7 +191,7 @@ impl Opening {
             name: one.name.as_str().into(),
             source_name: source.into(),
             settings: self.settings(one, &wired)?,
-            source: wired.source,
+            source: wired.opened.source,
             handler: handler.clone() as Arc<dyn Handler>,
             sinks: wired.sinks,
             deduplicate: self.deduplicate(one),
@@ -203,7 +204,7 @@ impl Opening {
     fn settings(&self, one: &pumphouse_config::Subscription, wired: &Wired) -> Option<Settings> {
         let deadline = self.in_force.config.handlers.get(&one.handler)?.limits.deadline;
         let routes = one.dead_letter.is_some() || one.invalid_message.is_some();
-        let linger = wired.source.capabilities().settle_linger;
+        let linger = wired.opened.source.capabilities().settle_linger;
         Some(Settings {
             dispatch: match one.dispatch {
                 Dispatch::Sequential => pumphouse_pump::Dispatch::Sequential,
@@ -234,11 +235,15 @@ impl Opening {
     }
 }
 
-/// What the findings say of a subscription once its broker was asked (F-2, F-7).
+/// What the findings say of a subscription once its broker was asked (F-2, F-3, F-7). Whether the count advances is
+/// the source's word, not the configuration's: a policy may have been found, or be missing.
 pub(crate) fn with_broker_facts(facts: &SubscriptionFacts, wired: &Wired) -> SubscriptionFacts {
+    let OpenSource { source, native_limit, retention } = &wired.opened;
+    let counts = source.capabilities().count_advances;
     SubscriptionFacts {
-        native_limit: wired.native_limit.or(facts.native_limit),
-        retention: wired.retention.or(facts.retention),
+        native_limit: native_limit.or(facts.native_limit).filter(|_| counts),
+        count_stands_still: (!counts).then(|| UNCOUNTED.to_owned()),
+        retention: retention.or(facts.retention),
         ..facts.clone()
     }
 }

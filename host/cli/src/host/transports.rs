@@ -1,5 +1,8 @@
 //! The concrete transports, named here and nowhere else.
 
+#[cfg(feature = "sqs")]
+mod sqs;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,16 +48,32 @@ impl WireError {
     fn fatal(text: impl std::fmt::Display) -> Self {
         Self { away: false, text: text.to_string() }
     }
+
+    fn absent(transport: &str) -> Self {
+        Self::fatal(format_args!("this build has no transport `{transport}`"))
+    }
+}
+
+/// A source, with what its broker says of it.
+pub(crate) struct OpenSource {
+    pub(crate) source: Arc<dyn Source>,
+    /// M, where the broker was asked and has one.
+    pub(crate) native_limit: Option<u32>,
+    /// How long a message is kept, where the broker was asked.
+    pub(crate) retention: Option<Duration>,
+}
+
+impl OpenSource {
+    /// A source whose broker was not asked.
+    fn unasked(source: Arc<dyn Source>) -> Self {
+        Self { source, native_limit: None, retention: None }
+    }
 }
 
 /// A subscription's places, opened.
 pub(crate) struct Wired {
-    pub(crate) source: Arc<dyn Source>,
+    pub(crate) opened: OpenSource,
     pub(crate) sinks: Sinks,
-    /// M, as the broker says it.
-    pub(crate) native_limit: Option<u32>,
-    /// How long the source keeps a message, as the broker says it.
-    pub(crate) retention: Option<Duration>,
 }
 
 /// The connections that the subscriptions share.
@@ -72,7 +91,7 @@ impl Transports {
         Ok(Self {
             broker: embedded(config, clock).await?,
             #[cfg(feature = "sqs")]
-            sqs: cloud::sqs(config, clock).await?,
+            sqs: sqs::connect(config, clock).await?,
         })
     }
 
@@ -85,7 +104,7 @@ impl Transports {
                 None => embedded(config, clock).await?,
             },
             #[cfg(feature = "sqs")]
-            sqs: cloud::sqs(config, clock).await?,
+            sqs: sqs::connect(config, clock).await?,
         })
     }
 
@@ -103,7 +122,7 @@ impl Transports {
 
     /// Provisions and opens a subscription's source and destinations.
     pub(crate) async fn wire(&self, subscription: &Subscription) -> Result<Wired, WireError> {
-        let (source, native_limit, retention) = self.source(subscription).await?;
+        let opened = self.source(subscription).await?;
         let sinks = Sinks {
             dead_letter: self
                 .optional_sink(subscription.dead_letter.as_ref(), subscription)
@@ -112,22 +131,20 @@ impl Transports {
                 .optional_sink(subscription.invalid_message.as_ref(), subscription)
                 .await?,
         };
-        Ok(Wired { source, sinks, native_limit, retention })
+        Ok(Wired { opened, sinks })
     }
 
-    async fn source(
-        &self,
-        subscription: &Subscription,
-    ) -> Result<(Arc<dyn Source>, Option<u32>, Option<Duration>), WireError> {
+    async fn source(&self, subscription: &Subscription) -> Result<OpenSource, WireError> {
         match &subscription.source {
             Place::Embedded { queue } => {
                 let broker = self.embedded(queue, subscription.provision).await?;
-                Ok((broker.source(queue).map_err(WireError::fatal)?, None, None))
+                Ok(OpenSource::unasked(broker.source(queue).map_err(WireError::fatal)?))
             }
             #[cfg(feature = "sqs")]
-            Place::Sqs(place) => cloud::source(self.sqs.as_ref(), place, subscription).await,
+            Place::Sqs(place) => sqs::source(self.sqs.as_ref(), place, subscription).await,
             #[cfg(not(feature = "sqs"))]
-            Place::Sqs(_) => Err(WireError::fatal("this build has no sqs transport")),
+            Place::Sqs(_) => Err(WireError::absent("sqs")),
+            Place::Pubsub(_) => Err(WireError::absent("pubsub")),
         }
     }
 
@@ -149,9 +166,10 @@ impl Transports {
                 broker.sink(queue).map_err(WireError::fatal)
             }
             #[cfg(feature = "sqs")]
-            Place::Sqs(place) => cloud::sink(self.sqs.as_ref(), place, provision).await,
+            Place::Sqs(place) => sqs::sink(self.sqs.as_ref(), place, provision).await,
             #[cfg(not(feature = "sqs"))]
-            Place::Sqs(_) => Err(WireError::fatal("this build has no sqs transport")),
+            Place::Sqs(_) => Err(WireError::absent("sqs")),
+            Place::Pubsub(_) => Err(WireError::absent("pubsub")),
         }
     }
 
@@ -195,7 +213,7 @@ async fn embedded(config: &Config, clock: &Arc<dyn Clock>) -> Result<Option<Brok
 #[cfg(feature = "sqs")]
 pub(crate) async fn sink_alone(config: &Config, place: &Place) -> Result<Arc<dyn Sink>> {
     let clock: Arc<dyn Clock> = Arc::new(pumphouse_pump::SystemClock::new());
-    let transports = Transports { broker: None, sqs: cloud::sqs(config, &clock).await? };
+    let transports = Transports { broker: None, sqs: sqs::connect(config, &clock).await? };
     transports.sink(place, Provision::Assume).await.map_err(|error| anyhow::anyhow!(error.text))
 }
 
@@ -203,96 +221,4 @@ pub(crate) async fn sink_alone(config: &Config, place: &Place) -> Result<Arc<dyn
 #[cfg(not(feature = "sqs"))]
 pub(crate) async fn sink_alone(_: &Config, place: &Place) -> Result<Arc<dyn Sink>> {
     anyhow::bail!("{place} can't be reached: this build has no cloud transports")
-}
-
-#[cfg(feature = "sqs")]
-mod cloud {
-    use super::*;
-    use pumphouse_config::SqsPlace;
-    use pumphouse_sqs::{
-        Envelope, NativeRedrive, ProvisionError, SinkSpec, SourceSpec, Sqs, SqsSettings,
-        StaticCredentials,
-    };
-
-    impl From<ProvisionError> for WireError {
-        fn from(error: ProvisionError) -> Self {
-            Self { away: error.is_retryable(), text: error.to_string() }
-        }
-    }
-
-    pub(super) async fn sqs(config: &Config, clock: &Arc<dyn Clock>) -> Result<Option<Sqs>> {
-        let Some(section) = &config.sqs else { return Ok(None) };
-        let credentials = match &section.credentials {
-            None => None,
-            Some(given) => Some(StaticCredentials {
-                access_key_id: given.access_key_id.resolve()?,
-                secret_access_key: given.secret_access_key.resolve()?,
-                session_token: given
-                    .session_token
-                    .as_ref()
-                    .map(|token| token.resolve())
-                    .transpose()?,
-            }),
-        };
-        let settings = SqsSettings {
-            region: section.region.clone(),
-            endpoint: section.endpoint.clone(),
-            credentials,
-            ..SqsSettings::new(clock.clone())
-        };
-        Ok(Some(Sqs::connect(settings).await?))
-    }
-
-    fn connected(sqs: Option<&Sqs>) -> Result<&Sqs, WireError> {
-        sqs.ok_or_else(|| WireError::fatal("sqs is not connected"))
-    }
-
-    fn provision(provision: Provision) -> pumphouse_sqs::Provision {
-        match provision {
-            Provision::Create => pumphouse_sqs::Provision::Create,
-            Provision::Validate => pumphouse_sqs::Provision::Validate,
-            Provision::Assume => pumphouse_sqs::Provision::Assume,
-        }
-    }
-
-    fn spec(place: &SqsPlace, subscription: &Subscription) -> SourceSpec {
-        SourceSpec {
-            topic: place.topic.as_ref().map(|topic| topic.spelled.clone()),
-            envelope: match place.envelope {
-                pumphouse_config::Envelope::Raw => Envelope::Raw,
-                pumphouse_config::Envelope::Enveloped => Envelope::Enveloped,
-            },
-            native: subscription.native.as_ref().and_then(|native| {
-                let Some(Place::Sqs(to)) = &native.dead_letter else { return None };
-                Some(NativeRedrive {
-                    max_receive_count: native.max_receive_count,
-                    dead_letter: to.queue.spelled.clone(),
-                })
-            }),
-            rejected: subscription.reads_copies,
-            ..SourceSpec::new(&place.queue.spelled, provision(subscription.provision))
-        }
-    }
-
-    pub(super) async fn source(
-        sqs: Option<&Sqs>,
-        place: &SqsPlace,
-        subscription: &Subscription,
-    ) -> Result<(Arc<dyn Source>, Option<u32>, Option<Duration>), WireError> {
-        let (sqs, spec) = (connected(sqs)?, spec(place, subscription));
-        let source = sqs.source(spec.clone()).await?;
-        if subscription.provision == Provision::Assume {
-            return Ok((source, None, None));
-        }
-        let facts = sqs.facts(&spec).await?;
-        Ok((source, facts.native_limit, facts.retention))
-    }
-
-    pub(super) async fn sink(
-        sqs: Option<&Sqs>,
-        place: &SqsPlace,
-        how: Provision,
-    ) -> Result<Arc<dyn Sink>, WireError> {
-        Ok(connected(sqs)?.sink(SinkSpec::new(&place.queue.spelled, provision(how))).await?)
-    }
 }

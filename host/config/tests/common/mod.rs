@@ -34,12 +34,24 @@ pub(crate) fn sqs() -> TransportFacts {
     }
 }
 
-pub(crate) fn both() -> Build {
-    Build::new(vec![embedded(), sqs()])
+pub(crate) fn pubsub() -> TransportFacts {
+    TransportFacts {
+        key: "pubsub",
+        longest_lease: Duration::from_secs(600),
+        longest_delay: Duration::from_secs(600),
+        delay_counts_from_receive: false,
+        settle_linger: Duration::from_millis(5),
+        counter: Counter::Approximate,
+        native_policy: true,
+    }
+}
+
+pub(crate) fn every() -> Build {
+    Build::new(vec![embedded(), sqs(), pubsub()])
 }
 
 pub(crate) fn read(text: &str) -> Result<Loaded, Diagnostics> {
-    parse(text, Path::new("conf/pumphouse.toml"), &both())
+    parse(text, Path::new("conf/pumphouse.toml"), &every())
 }
 
 pub(crate) fn sound(text: &str) -> Config {
@@ -88,5 +100,12 @@ pub(crate) fn with_subscription(rest: &str) -> String {
 pub(crate) fn with_sqs(source: &str, rest: &str) -> String {
     with_handler(&format!(
         "[subscriptions.orders]\nsource = {{ sqs = {{ {source} }} }}\nhandler = \"acme/orders\"\nmax_deliveries = 3\n{rest}"
+    ))
+}
+
+/// The same on Pub/Sub.
+pub(crate) fn with_pubsub(source: &str, rest: &str) -> String {
+    with_handler(&format!(
+        "[subscriptions.orders]\nsource = {{ pubsub = {{ {source} }} }}\nhandler = \"acme/orders\"\nmax_deliveries = 3\n{rest}"
     ))
 }
