@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::process::Launch;
-use crate::server::Server;
+use crate::server::{Probe, Server};
 use crate::{Error, install};
 
 const NAME: &str = "elasticmq";
@@ -36,8 +36,8 @@ impl ElasticMq {
     /// says which, and shows the end of the server's output.
     pub async fn start(storage: Storage) -> Result<Self, Error> {
         let jars = install::elasticmq().await?.join("lib").join("*");
-        let java = install::java()?;
-        let mut server = Server::prepare(NAME, |folder, port| {
+        let java = install::java(NAME)?;
+        let mut server = Server::prepare(NAME, Probe::ListQueues, |folder, port| {
             let configuration = folder.join("server.conf");
             write_configuration(&configuration, port, &storage)?;
             Ok(launch(java, &jars, &configuration, folder))

@@ -15,6 +15,16 @@ pub enum Error {
         /// What brings it.
         package: &'static str,
     },
+    /// The Pub/Sub emulator is not on this machine.
+    #[error(
+        "no Pub/Sub emulator in {place}; install the Debian package \
+         google-cloud-cli-pubsub-emulator, or run `gcloud components install pubsub-emulator`, \
+         or let PUMPHOUSE_PUBSUB_EMULATOR name its script cloud-pubsub-emulator"
+    )]
+    MissingEmulator {
+        /// Where it was looked for.
+        place: String,
+    },
     /// Fetching the server failed.
     #[error("installing {server} failed: {detail}")]
     Install {

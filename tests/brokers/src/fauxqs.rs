@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::process::Launch;
-use crate::server::Server;
+use crate::server::{Probe, Server};
 use crate::{Error, install};
 
 const NAME: &str = "fauxqs";
@@ -27,7 +27,7 @@ impl Fauxqs {
         let installed = install::fauxqs().await?;
         let node = node(&installed)?;
         let script = installed.join("start.mjs");
-        let mut server = Server::prepare(NAME, |folder, port| {
+        let mut server = Server::prepare(NAME, Probe::ListQueues, |folder, port| {
             Ok(Launch {
                 server: NAME,
                 program: node,

@@ -71,13 +71,13 @@ pub async fn fauxqs() -> Result<PathBuf, Error> {
 /// # Errors
 /// When Maven or Java is missing or Maven fails, or the folder can't be written.
 pub async fn elasticmq() -> Result<PathBuf, Error> {
-    java()?;
+    java(ELASTICMQ.server)?;
     ensure(&ELASTICMQ).await
 }
 
-/// The Java that runs ElasticMQ.
-pub(crate) fn java() -> Result<PathBuf, Error> {
-    find("java", "elasticmq", "openjdk-17-jre-headless")
+/// The Java that runs a server.
+pub(crate) fn java(server: &'static str) -> Result<PathBuf, Error> {
+    find("java", server, "openjdk-17-jre-headless")
 }
 
 /// Looks a program up on the search path.

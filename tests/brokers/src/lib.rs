@@ -6,6 +6,7 @@
 //!
 //! - [`Fauxqs`]: SQS and SNS, in memory.
 //! - [`ElasticMq`]: SQS, in memory or durable over a kill.
+//! - [`PubsubEmulator`]: Google Pub/Sub, in memory.
 //! - [`proxy::Proxy`]: counts, cuts, slows, holds and rewrites what passes.
 //! - [`raw`]: calls by plain HTTP, as a program that is not ours makes them.
 
@@ -17,9 +18,12 @@ pub mod install;
 mod port;
 mod process;
 pub mod proxy;
+mod pubsub;
 pub mod raw;
+mod sdk;
 mod server;
 
 pub use elasticmq::{ElasticMq, Storage};
 pub use error::Error;
 pub use fauxqs::Fauxqs;
+pub use pubsub::PubsubEmulator;

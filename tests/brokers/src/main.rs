@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use pumphouse_test_brokers::{ElasticMq, Fauxqs, Storage, install};
+use pumphouse_test_brokers::{ElasticMq, Fauxqs, PubsubEmulator, Storage, install};
 use tokio::signal::unix::{SignalKind, signal};
 
 const USAGE: &str = "usage: pumphouse-test-brokers install [fauxqs|elasticmq|all]
-       pumphouse-test-brokers start fauxqs
+       pumphouse-test-brokers start fauxqs|pubsub
        pumphouse-test-brokers start elasticmq [DIRECTORY FOR MESSAGES]";
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -24,6 +24,7 @@ async fn main() -> ExitCode {
         ["install", "elasticmq"] => install_elasticmq().await,
         ["install"] | ["install", "all"] => install_all().await,
         ["start", "fauxqs"] => start_fauxqs().await,
+        ["start", "pubsub"] => start_pubsub().await,
         ["start", "elasticmq"] => start_elasticmq(Storage::Memory).await,
         ["start", "elasticmq", folder] => {
             start_elasticmq(Storage::Durable(PathBuf::from(folder))).await
@@ -67,6 +68,11 @@ async fn start_fauxqs() -> Outcome {
 
 async fn start_elasticmq(storage: Storage) -> Outcome {
     let server = ElasticMq::start(storage).await?;
+    serve(&server.endpoint()).await
+}
+
+async fn start_pubsub() -> Outcome {
+    let server = PubsubEmulator::start().await?;
     serve(&server.endpoint()).await
 }
 

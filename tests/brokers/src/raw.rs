@@ -1,6 +1,6 @@
-//! Calls to SQS and SNS by plain HTTP, without a signature.
+//! Calls to SQS, SNS and Pub/Sub by plain HTTP, without a signature.
 //!
-//! For what other programs do to a queue: sending what they send, and looking at what is there.
+//! For what other programs do to a queue or topic: sending what they send, and looking at what is there.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(40);
 /// Ten messages of the largest size, escaped.
 const ANSWER_LIMIT: usize = 16 * 1024 * 1024;
 
-/// The answer of SQS.
+/// The answer of SQS or Pub/Sub.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// The HTTP status.
@@ -60,6 +60,32 @@ pub async fn sqs(endpoint: &str, operation: &str, input: &Value) -> Result<Answe
         .header("x-amz-target", format!("AmazonSQS.{operation}"))
         .body(Full::from(input.to_string()))
         .map_err(failed(endpoint))?;
+    answer(endpoint, request).await
+}
+
+/// Calls Pub/Sub's REST interface: a method such as `PUT` or `POST`, and a path below `/v1/`
+/// such as `projects/P/topics/T` or `projects/P/subscriptions/S:pull`. Message data is base64;
+/// an input that is `Null` is sent as no body. An error status is an answer. Takes at most 40 s.
+///
+/// # Errors
+/// When there is no answer, it is not JSON, or method or path can't be sent.
+pub async fn pubsub(
+    endpoint: &str,
+    method: &str,
+    path: &str,
+    input: &Value,
+) -> Result<Answer, Error> {
+    let body = if input.is_null() { String::new() } else { input.to_string() };
+    let request = Request::builder()
+        .method(method)
+        .uri(format!("{endpoint}/v1/{path}"))
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::from(body))
+        .map_err(failed(endpoint))?;
+    answer(endpoint, request).await
+}
+
+async fn answer(endpoint: &str, request: Request<Full<Bytes>>) -> Result<Answer, Error> {
     let (status, body) = call(endpoint, request).await?;
     let body = if body.is_empty() {
         Value::Null
@@ -89,6 +115,13 @@ pub async fn sns(
         .map_err(failed(endpoint))?;
     let (status, body) = call(endpoint, request).await?;
     Ok(XmlAnswer { status, body: String::from_utf8_lossy(&body).into_owned() })
+}
+
+/// The status of the page at the top, which servers show that have nothing else to ask for.
+pub(crate) async fn root(endpoint: &str) -> Result<u16, Error> {
+    let request = Request::get(format!("{endpoint}/")).body(Full::default());
+    let (status, _) = call(endpoint, request.map_err(failed(endpoint))?).await?;
+    Ok(status)
 }
 
 async fn call(endpoint: &str, request: Request<Full<Bytes>>) -> Result<(u16, Bytes), Error> {

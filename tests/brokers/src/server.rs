@@ -15,9 +15,17 @@ const START_TIMEOUT: Duration = Duration::from_secs(90);
 const START_POLL: Duration = Duration::from_millis(30);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// The question that a server answers once it is up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Probe {
+    ListQueues,
+    Root,
+}
+
 #[derive(Debug)]
 pub(crate) struct Server {
     launch: Launch,
+    probe: Probe,
     port: Port,
     // Before the folder: the process ends before its files go.
     process: Option<Process>,
@@ -28,16 +36,21 @@ impl Server {
     /// A server that is not started yet. `launch` gets the folder for its files and its port.
     pub(crate) fn prepare(
         name: &'static str,
+        probe: Probe,
         launch: impl FnOnce(PathBuf, u16) -> Result<Launch, Error>,
     ) -> Result<Self, Error> {
         let port = Port::reserve()?;
         let folder = cache::run_directory(name)?;
         let launch = launch(folder.path().to_path_buf(), port.number)?;
-        Ok(Self { launch, port, process: None, _folder: folder })
+        Ok(Self { launch, probe, port, process: None, _folder: folder })
     }
 
     pub(crate) fn endpoint(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port.number)
+        format!("http://{}", self.host())
+    }
+
+    pub(crate) fn host(&self) -> String {
+        format!("127.0.0.1:{}", self.port.number)
     }
 
     pub(crate) fn id(&self) -> Option<u32> {
@@ -72,9 +85,18 @@ impl Server {
     }
 
     async fn answers(&self) -> bool {
-        let (endpoint, nothing) = (self.endpoint(), serde_json::json!({}));
-        let probe = raw::sqs(&endpoint, "ListQueues", &nothing);
-        matches!(timeout(PROBE_TIMEOUT, probe).await, Ok(Ok(answer)) if answer.status == 200)
+        matches!(timeout(PROBE_TIMEOUT, self.ask()).await, Ok(Ok(200)))
+    }
+
+    async fn ask(&self) -> Result<u16, Error> {
+        let endpoint = self.endpoint();
+        match self.probe {
+            Probe::ListQueues => {
+                let nothing = serde_json::json!({});
+                Ok(raw::sqs(&endpoint, "ListQueues", &nothing).await?.status)
+            }
+            Probe::Root => raw::root(&endpoint).await,
+        }
     }
 
     fn failed(&self, what: &str) -> Error {
