@@ -183,6 +183,11 @@ pub trait Source: Send + Sync {
     /// Ends the waits of receives in progress, where nothing can be lost by it; a drain is quicker then.
     fn interrupt(&self) {}
 
+    /// How many messages the broker has pushed that nobody has asked for yet; the source holds and extends them.
+    fn held(&self) -> usize {
+        0
+    }
+
     /// Lets go of connections. Deliveries that are not settled lapse.
     fn close(&self) -> BoxFuture<'_, ()>;
 }

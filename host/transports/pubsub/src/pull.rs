@@ -1,0 +1,106 @@
+//! One `Pull` after another.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::PullRequest;
+use pumphouse_contract::ports::{
+    Ask, BoxFuture, Capabilities, ReceiveError, Settlement, Source, Unsettled,
+};
+use pumphouse_contract::{Clock, Delivery, Lease};
+use tonic::Code;
+
+use crate::calls::{Fault, Kind, bounded};
+use crate::incoming::delivery;
+use crate::provision::Channelled;
+use crate::settle::Settler;
+use crate::{Pubsub, SourceSpec, capabilities};
+
+/// A subscription that is asked.
+pub(crate) struct PullSource {
+    settler: Settler,
+    clock: Arc<dyn Clock>,
+    /// The subscription's acknowledgement deadline.
+    lease: Duration,
+    capabilities: Capabilities,
+}
+
+impl PullSource {
+    pub(crate) fn new(pubsub: &Pubsub, spec: &SourceSpec, found: Channelled) -> Self {
+        let capabilities = capabilities(spec.mode, spec.ordered);
+        Self {
+            settler: Settler {
+                subscription: pubsub.subscription(&spec.subscription),
+                pubsub: pubsub.clone(),
+            },
+            clock: pubsub.clock.clone(),
+            lease: found.ack_deadline,
+            capabilities: Capabilities { count_advances: found.counts, ..capabilities },
+        }
+    }
+
+    async fn poll(&self, ask: Ask) -> Result<Vec<Delivery>, ReceiveError> {
+        let Settler { pubsub, subscription } = &self.settler;
+        let wait = ask.wait.min(self.capabilities.longest_wait);
+        #[expect(
+            deprecated,
+            reason = "how one looks without waiting; it is set where no wait is asked for"
+        )]
+        let message = PullRequest {
+            subscription: subscription.clone(),
+            return_immediately: wait.is_zero(),
+            max_messages: i32::try_from(ask.max.max(1)).unwrap_or(i32::MAX),
+        };
+        let error = |fault| receive_error(subscription, fault);
+        let mut request =
+            pubsub.request(message, ("subscription", subscription)).await.map_err(error)?;
+        if !wait.is_zero() {
+            request.set_timeout(wait);
+        }
+        let before = self.clock.mono();
+        let mut client = pubsub.polls();
+        let limit = wait + pubsub.timeouts.poll_margin;
+        let received = match bounded(limit, client.pull(request)).await {
+            Ok(answer) => answer.received_messages,
+            Err(fault) if is_end_of_wait(&fault) && !wait.is_zero() => Vec::new(),
+            Err(fault) => return Err(error(fault)),
+        };
+        let lease = Lease::from(before, self.lease);
+        Ok(received.into_iter().map(|one| delivery(one, lease)).collect())
+    }
+}
+
+/// How a pull ends that found nothing.
+fn is_end_of_wait(fault: &Fault) -> bool {
+    let code = fault.status.as_ref().map(|status| status.code());
+    matches!(code, Some(Code::DeadlineExceeded | Code::Cancelled))
+}
+
+pub(crate) fn receive_error(subscription: &str, fault: Fault) -> ReceiveError {
+    let (source, text) = (subscription.to_owned(), fault.text);
+    match fault.kind {
+        Kind::Unavailable | Kind::Throttled => ReceiveError::Unavailable(source, text),
+        Kind::Missing => ReceiveError::Missing(source, text),
+        Kind::Denied => ReceiveError::Denied(source, text),
+        Kind::Sender => ReceiveError::Other(source, text),
+    }
+}
+
+impl Source for PullSource {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn receive(&self, ask: Ask) -> BoxFuture<'_, Result<Vec<Delivery>, ReceiveError>> {
+        Box::pin(self.poll(ask))
+    }
+
+    fn settle(&self, batch: Vec<Settlement>) -> BoxFuture<'_, Vec<Result<(), Unsettled>>> {
+        Box::pin(self.settler.settle(batch))
+    }
+
+    /// Connections are shared with other subscriptions and are closed with the last of them.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}

@@ -1,0 +1,126 @@
+//! Settling many at once, where what is said of each is looked at (FR-34).
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use futures_util::future::{join, join_all};
+use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::{
+    AcknowledgeRequest, ModifyAckDeadlineRequest,
+};
+use pumphouse_contract::Receipt;
+use pumphouse_contract::ports::{Action, Failure, Settlement, Unsettled};
+use tonic_types::StatusExt;
+
+use crate::Pubsub;
+use crate::calls::{Fault, Kind, bounded};
+
+/// The most entries of one settlement: a request may have 512 KiB, and an id has about 200 bytes.
+pub(crate) const BATCH: usize = 1_000;
+
+/// The longest delay, and the longest extension.
+pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(600);
+
+/// How an exactly-once subscription says that an id is lost.
+const LOST: &str = "PERMANENT_FAILURE_";
+
+/// Settles the deliveries of one subscription.
+#[derive(Clone)]
+pub(crate) struct Settler {
+    pub(crate) pubsub: Pubsub,
+    /// The full name.
+    pub(crate) subscription: String,
+}
+
+/// Why an id was not settled.
+pub(crate) type Refusal = (Failure, String);
+
+impl Settler {
+    /// Settles each, and answers for each in their order.
+    pub(crate) async fn settle(&self, batch: Vec<Settlement>) -> Vec<Result<(), Unsettled>> {
+        let (mut acks, mut releases) = (Vec::new(), BTreeMap::<u64, Vec<String>>::new());
+        for settlement in &batch {
+            let id = ack_id(&settlement.receipt);
+            match settlement.action {
+                Action::Ack => acks.push(id),
+                Action::Release(after) => releases.entry(seconds(after)).or_default().push(id),
+            }
+        }
+        let acks = join_all(acks.chunks(BATCH).map(|ids| self.acknowledge(ids.to_vec())));
+        let releases = join_all(releases.into_iter().flat_map(|(seconds, ids)| {
+            let chunks: Vec<_> = ids.chunks(BATCH).map(<[String]>::to_vec).collect();
+            chunks.into_iter().map(move |ids| self.modify(ids, seconds))
+        }));
+        let (acks, releases) = join(acks, releases).await;
+        let mut refusals: HashMap<String, Refusal> =
+            acks.into_iter().chain(releases).flatten().collect();
+        let one = |settlement: Settlement| match refusals.remove(&ack_id(&settlement.receipt)) {
+            None => Ok(()),
+            Some((failure, text)) => Err(Unsettled { settlement, failure, text }),
+        };
+        batch.into_iter().map(one).collect()
+    }
+
+    /// Acknowledges, in one request. What is not named in the answer was done.
+    pub(crate) async fn acknowledge(&self, ids: Vec<String>) -> HashMap<String, Refusal> {
+        let call = async {
+            let subscription = self.subscription.clone();
+            let message = AcknowledgeRequest { subscription, ack_ids: ids.clone() };
+            let request =
+                self.pubsub.request(message, ("subscription", &self.subscription)).await?;
+            bounded(self.pubsub.timeouts.settle, self.pubsub.work().acknowledge(request)).await
+        };
+        refusals(&ids, call.await.err())
+    }
+
+    /// Sets how long messages stay away, in one request and in this order: 0 gives them back at once. What is
+    /// not named in the answer was done.
+    pub(crate) async fn modify(&self, ids: Vec<String>, seconds: u64) -> HashMap<String, Refusal> {
+        let call = async {
+            let message = ModifyAckDeadlineRequest {
+                subscription: self.subscription.clone(),
+                ack_ids: ids.clone(),
+                ack_deadline_seconds: i32::try_from(seconds).unwrap_or(i32::MAX),
+            };
+            let request =
+                self.pubsub.request(message, ("subscription", &self.subscription)).await?;
+            let mut client = self.pubsub.work();
+            bounded(self.pubsub.timeouts.settle, client.modify_ack_deadline(request)).await
+        };
+        refusals(&ids, call.await.err())
+    }
+}
+
+pub(crate) fn ack_id(receipt: &Receipt) -> String {
+    receipt.as_text().into_owned()
+}
+
+/// A delay in whole seconds, rounded up, and no longer than Pub/Sub takes.
+pub(crate) fn seconds(after: Duration) -> u64 {
+    let whole = after.as_secs().saturating_add(u64::from(after.subsec_nanos() > 0));
+    whole.min(LONGEST_DELAY.as_secs())
+}
+
+/// What became of each id of a request that failed. Where the answer names some, the others were done.
+fn refusals(ids: &[String], fault: Option<Fault>) -> HashMap<String, Refusal> {
+    let Some(fault) = fault else { return HashMap::new() };
+    let named = fault.status.as_ref().and_then(|status| status.get_details_error_info());
+    if let Some(info) = named.filter(|info| ids.iter().any(|id| info.metadata.contains_key(id))) {
+        return info
+            .metadata
+            .into_iter()
+            .filter(|(id, _)| ids.contains(id))
+            .map(|(id, why)| (id, (of_reason(&why), why)))
+            .collect();
+    }
+    let failure = match fault.kind {
+        Kind::Unavailable | Kind::Throttled => Failure::Retry,
+        // A subscription that is gone took its deliveries with it.
+        Kind::Missing => Failure::Gone,
+        Kind::Denied | Kind::Sender => Failure::Refused,
+    };
+    ids.iter().map(|id| (id.clone(), (failure, fault.text.clone()))).collect()
+}
+
+fn of_reason(why: &str) -> Failure {
+    if why.starts_with(LOST) { Failure::Gone } else { Failure::Retry }
+}
