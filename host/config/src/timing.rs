@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use pumphouse_contract::LeaseBudget;
 
+use crate::types::{Config, Subscription};
+
 /// How long a received message may wait in the host before its call begins, in seconds.
 pub const QUEUE_WAIT_SECS: u64 = 1;
 /// The bound of one settlement request, in seconds.
@@ -27,5 +29,16 @@ pub fn lease_budget(deadline: Duration, linger: Duration, routes: bool) -> Lease
         settle_tries: SETTLE_TRIES,
         publish_timeout: routes.then_some(Duration::from_secs(PUBLISH_TIMEOUT_SECS)),
         skew: Duration::from_secs(SKEW_SECS),
+    }
+}
+
+impl Config {
+    /// The lease of a subscription of this configuration, `linger` being how long its transport waits to fill a
+    /// settlement batch; none where its handler is unknown.
+    #[must_use]
+    pub fn lease_of(&self, one: &Subscription, linger: Duration) -> Option<LeaseBudget> {
+        let deadline = self.handlers.get(&one.handler)?.limits.deadline;
+        let routes = one.dead_letter.is_some() || one.invalid_message.is_some();
+        Some(lease_budget(deadline, linger, routes))
     }
 }

@@ -178,13 +178,13 @@ fn sequential_handles_one_at_a_time_without_being_told() {
 
 #[test]
 fn the_examples_are_sound() {
-    for name in ["quickstart", "sqs"] {
+    for (name, subscriptions) in [("quickstart", 1), ("sqs", 1), ("pubsub", 4)] {
         let path =
             Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/{name}.toml"));
         let text = std::fs::read_to_string(&path).expect("an example");
         let loaded = parse(&text, &path, &every()).unwrap_or_else(|found| panic!("{found}"));
         assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
-        assert_eq!(loaded.config.subscriptions.len(), 1);
+        assert_eq!(loaded.config.subscriptions.len(), subscriptions);
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Which crates of the workspace a crate of the host may lean on.
-const MAP: [(&str, &[&str]); 10] = [
+const MAP: [(&str, &[&str]); 11] = [
     ("pumphouse-contract", &[]),
     ("pumphouse-pump", &["pumphouse-contract"]),
     ("pumphouse-broker", &["pumphouse-contract"]),
@@ -17,6 +17,7 @@ const MAP: [(&str, &[&str]); 10] = [
     ("pumphouse-telemetry", &["pumphouse-contract"]),
     ("pumphouse-admin", &["pumphouse-contract"]),
     ("pumphouse-sqs", &["pumphouse-contract"]),
+    ("pumphouse-pubsub", &["pumphouse-contract"]),
     (
         "pumphouse",
         &[
@@ -24,6 +25,7 @@ const MAP: [(&str, &[&str]); 10] = [
             "pumphouse-broker",
             "pumphouse-config",
             "pumphouse-contract",
+            "pumphouse-pubsub",
             "pumphouse-pump",
             "pumphouse-sandbox",
             "pumphouse-sqs",
@@ -48,6 +50,7 @@ const CONFINED: [(&str, &[&str]); 5] = [
             "pumphouse-state",
             "pumphouse-admin",
             "pumphouse-sqs",
+            "pumphouse-pubsub",
             "pumphouse",
         ],
     ),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pumphouse_config::{Config, DeduplicationKey, Dispatch, UNCOUNTED, timing};
+use pumphouse_config::{Config, DeduplicationKey, Dispatch, UNCOUNTED};
 use pumphouse_contract::findings::budget_unenforceable;
 use pumphouse_contract::ports::{Handler, State};
 use pumphouse_contract::{Backoff, Clock, Count, Jitter, Roll, SubscriptionFacts};
@@ -93,10 +93,11 @@ impl InForce {
 
 /// Opens a subscription's places, once.
 pub(crate) async fn attempt(
+    config: &Config,
     subscription: &pumphouse_config::Subscription,
     transports: &Transports,
 ) -> Result<Wired, WireError> {
-    let wired = transports.wire(subscription);
+    let wired = transports.wire(config, subscription);
     tokio::time::timeout(OPEN_TIMEOUT, wired).await.unwrap_or_else(|_| {
         Err(WireError { away: true, text: "its broker did not answer in time".to_owned() })
     })
@@ -137,7 +138,8 @@ impl Opening {
                 () = tokio::time::sleep(OPEN_BACKOFF.after(Count(failures), roll)) => {}
             }
             let Some(subscription) = self.in_force.find(&self.name) else { return };
-            match attempt(subscription, &self.in_force.transports).await {
+            let InForce { config, transports, .. } = &self.in_force;
+            match attempt(config, subscription, transports).await {
                 Ok(wired) => return self.start(&slot, wired),
                 Err(error) => self.report(&slot, &error),
             }
@@ -202,8 +204,6 @@ impl Opening {
     }
 
     fn settings(&self, one: &pumphouse_config::Subscription, wired: &Wired) -> Option<Settings> {
-        let deadline = self.in_force.config.handlers.get(&one.handler)?.limits.deadline;
-        let routes = one.dead_letter.is_some() || one.invalid_message.is_some();
         let linger = wired.opened.source.capabilities().settle_linger;
         Some(Settings {
             dispatch: match one.dispatch {
@@ -214,7 +214,7 @@ impl Opening {
             },
             policy: one.policy.clone(),
             honours_copies: one.reads_copies,
-            lease: timing::lease_budget(deadline, linger, routes),
+            lease: self.in_force.config.lease_of(one, linger)?,
             // A drain waits for an open poll, and must have time left for what the poll brings.
             receive_wait: RECEIVE_WAIT.min(self.common.grace / 2),
             receive_margin: RECEIVE_MARGIN,

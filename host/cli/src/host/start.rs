@@ -109,8 +109,8 @@ pub(crate) async fn open_all(
     transports: &Transports,
 ) -> Result<Vec<Opened>> {
     let subscriptions = config.subscriptions.iter().filter(|one| names.contains(&one.name));
-    let attempts =
-        subscriptions.map(|one| async move { (one.name.clone(), attempt(one, transports).await) });
+    let attempts = subscriptions
+        .map(|one| async move { (one.name.clone(), attempt(config, one, transports).await) });
     let opened = join_all(attempts).await;
     let wrong = |(name, wired): &Opened| match wired {
         Err(error) if !error.away => Some(format!("subscription {name}: {}", error.text)),

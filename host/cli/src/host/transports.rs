@@ -1,5 +1,7 @@
 //! The concrete transports, named here and nowhere else.
 
+#[cfg(feature = "pubsub")]
+mod pubsub;
 #[cfg(feature = "sqs")]
 mod sqs;
 
@@ -15,11 +17,13 @@ use pumphouse_contract::ports::{Queues, Sink, Source};
 use pumphouse_pump::Sinks;
 
 /// The transports of this build, by their keys in the configuration.
-#[cfg(feature = "sqs")]
-pub(crate) const TRANSPORTS: &[&str] = &["embedded", "sqs"];
-/// The transports of this build, by their keys in the configuration.
-#[cfg(not(feature = "sqs"))]
-pub(crate) const TRANSPORTS: &[&str] = &["embedded"];
+pub(crate) const TRANSPORTS: &[&str] = &[
+    "embedded",
+    #[cfg(feature = "sqs")]
+    "sqs",
+    #[cfg(feature = "pubsub")]
+    "pubsub",
+];
 
 /// What the transports of this build can do.
 pub(crate) fn build() -> Build {
@@ -27,6 +31,8 @@ pub(crate) fn build() -> Build {
         TransportFacts::new("embedded", &pumphouse_broker::CAPABILITIES, false),
         #[cfg(feature = "sqs")]
         TransportFacts::new("sqs", &pumphouse_sqs::CAPABILITIES, true),
+        #[cfg(feature = "pubsub")]
+        pubsub::facts(),
     ])
 }
 
@@ -49,6 +55,7 @@ impl WireError {
         Self { away: false, text: text.to_string() }
     }
 
+    #[cfg(not(all(feature = "sqs", feature = "pubsub")))]
     fn absent(transport: &str) -> Self {
         Self::fatal(format_args!("this build has no transport `{transport}`"))
     }
@@ -80,18 +87,44 @@ pub(crate) struct Wired {
 #[derive(Clone)]
 pub(crate) struct Transports {
     broker: Option<Broker>,
+    #[cfg_attr(
+        not(any(feature = "sqs", feature = "pubsub")),
+        expect(dead_code, reason = "a build without clouds has no client")
+    )]
+    clouds: Clouds,
+}
+
+/// The clients of the clouds, each where its section is there or a place is on it.
+#[derive(Clone)]
+struct Clouds {
     #[cfg(feature = "sqs")]
     sqs: Option<pumphouse_sqs::Sqs>,
+    #[cfg(feature = "pubsub")]
+    pubsub: Option<pumphouse_pubsub::Pubsub>,
+}
+
+impl Clouds {
+    /// Makes the clients, which call nothing yet.
+    #[cfg_attr(
+        not(any(feature = "sqs", feature = "pubsub")),
+        expect(unused_variables, reason = "a build without clouds makes no client")
+    )]
+    async fn connect(config: &Config, clock: &Arc<dyn Clock>) -> Result<Self> {
+        Ok(Self {
+            #[cfg(feature = "sqs")]
+            sqs: sqs::connect(config, clock).await?,
+            #[cfg(feature = "pubsub")]
+            pubsub: pubsub::connect(config, clock).await?,
+        })
+    }
 }
 
 impl Transports {
-    /// Opens the embedded broker where a place is embedded, and makes the clients of the clouds, which call
-    /// nothing yet.
+    /// Opens the embedded broker where a place is embedded, and makes the clients of the clouds.
     pub(crate) async fn open(config: &Config, clock: &Arc<dyn Clock>) -> Result<Self> {
         Ok(Self {
             broker: embedded(config, clock).await?,
-            #[cfg(feature = "sqs")]
-            sqs: sqs::connect(config, clock).await?,
+            clouds: Clouds::connect(config, clock).await?,
         })
     }
 
@@ -103,8 +136,7 @@ impl Transports {
                 Some(broker) => Some(broker.clone()),
                 None => embedded(config, clock).await?,
             },
-            #[cfg(feature = "sqs")]
-            sqs: sqs::connect(config, clock).await?,
+            clouds: Clouds::connect(config, clock).await?,
         })
     }
 
@@ -121,8 +153,12 @@ impl Transports {
     }
 
     /// Provisions and opens a subscription's source and destinations.
-    pub(crate) async fn wire(&self, subscription: &Subscription) -> Result<Wired, WireError> {
-        let opened = self.source(subscription).await?;
+    pub(crate) async fn wire(
+        &self,
+        config: &Config,
+        subscription: &Subscription,
+    ) -> Result<Wired, WireError> {
+        let opened = self.source(config, subscription).await?;
         let sinks = Sinks {
             dead_letter: self
                 .optional_sink(subscription.dead_letter.as_ref(), subscription)
@@ -134,16 +170,29 @@ impl Transports {
         Ok(Wired { opened, sinks })
     }
 
-    async fn source(&self, subscription: &Subscription) -> Result<OpenSource, WireError> {
+    #[cfg_attr(
+        not(feature = "pubsub"),
+        expect(unused_variables, reason = "only Pub/Sub is told of its lease when it is made")
+    )]
+    async fn source(
+        &self,
+        config: &Config,
+        subscription: &Subscription,
+    ) -> Result<OpenSource, WireError> {
         match &subscription.source {
             Place::Embedded { queue } => {
                 let broker = self.embedded(queue, subscription.provision).await?;
                 Ok(OpenSource::unasked(broker.source(queue).map_err(WireError::fatal)?))
             }
             #[cfg(feature = "sqs")]
-            Place::Sqs(place) => sqs::source(self.sqs.as_ref(), place, subscription).await,
+            Place::Sqs(place) => sqs::source(self.clouds.sqs.as_ref(), place, subscription).await,
             #[cfg(not(feature = "sqs"))]
             Place::Sqs(_) => Err(WireError::absent("sqs")),
+            #[cfg(feature = "pubsub")]
+            Place::Pubsub(_) => {
+                pubsub::source(self.clouds.pubsub.as_ref(), config, subscription).await
+            }
+            #[cfg(not(feature = "pubsub"))]
             Place::Pubsub(_) => Err(WireError::absent("pubsub")),
         }
     }
@@ -166,9 +215,14 @@ impl Transports {
                 broker.sink(queue).map_err(WireError::fatal)
             }
             #[cfg(feature = "sqs")]
-            Place::Sqs(place) => sqs::sink(self.sqs.as_ref(), place, provision).await,
+            Place::Sqs(place) => sqs::sink(self.clouds.sqs.as_ref(), place, provision).await,
             #[cfg(not(feature = "sqs"))]
             Place::Sqs(_) => Err(WireError::absent("sqs")),
+            #[cfg(feature = "pubsub")]
+            Place::Pubsub(place) => {
+                pubsub::sink(self.clouds.pubsub.as_ref(), place, provision).await
+            }
+            #[cfg(not(feature = "pubsub"))]
             Place::Pubsub(_) => Err(WireError::absent("pubsub")),
         }
     }
@@ -210,15 +264,8 @@ async fn embedded(config: &Config, clock: &Arc<dyn Clock>) -> Result<Option<Brok
 }
 
 /// A sink for one place, without a host around it. An embedded one can't be had: its store is the host's alone.
-#[cfg(feature = "sqs")]
 pub(crate) async fn sink_alone(config: &Config, place: &Place) -> Result<Arc<dyn Sink>> {
     let clock: Arc<dyn Clock> = Arc::new(pumphouse_pump::SystemClock::new());
-    let transports = Transports { broker: None, sqs: sqs::connect(config, &clock).await? };
+    let transports = Transports { broker: None, clouds: Clouds::connect(config, &clock).await? };
     transports.sink(place, Provision::Assume).await.map_err(|error| anyhow::anyhow!(error.text))
-}
-
-/// A sink for one place, without a host around it. This build has no broker but the host's own.
-#[cfg(not(feature = "sqs"))]
-pub(crate) async fn sink_alone(_: &Config, place: &Place) -> Result<Arc<dyn Sink>> {
-    anyhow::bail!("{place} can't be reached: this build has no cloud transports")
 }
