@@ -93,6 +93,12 @@ impl Metrics {
         self.0.sampled.depth(subscription, destination, depth);
     }
 
+    /// Notes how many messages a subscription's source holds ahead of the handlers; a
+    /// [`refresh`](Self::refresh) without the subscription forgets it.
+    pub fn held(&self, subscription: &str, messages: usize) {
+        self.0.sampled.held(subscription, messages);
+    }
+
     /// Every metric as OpenMetrics text.
     #[must_use]
     pub fn encode(&self) -> String {

@@ -106,6 +106,11 @@ pub const OLDEST_IN_PROGRESS: Name = Name::new(
     "pumphouse_oldest_in_progress_age_seconds",
     "How long the oldest delivery in progress has been so, 0 where there is none",
 );
+/// Messages pushed ahead of the handlers.
+pub const HELD: Name = Name::new(
+    "pumphouse_held",
+    "Messages that the broker has pushed and no handler has been asked to take yet",
+);
 /// Leases lost.
 pub const LEASE_LOST: Name = Name::new(
     "pumphouse_lease_lost_total",
@@ -199,7 +204,7 @@ pub const CONFIG_REJECTED: Name = Name::new(
 );
 
 /// Every metric.
-pub const ALL: [Name; 28] = [
+pub const ALL: [Name; 29] = [
     PROCESS_DURATION,
     OPERATION_DURATION,
     CONSUMED_MESSAGES,
@@ -209,6 +214,7 @@ pub const ALL: [Name; 28] = [
     FAULTS,
     INFLIGHT,
     OLDEST_IN_PROGRESS,
+    HELD,
     LEASE_LOST,
     DEDUP_HITS,
     GIVEN_BACK,

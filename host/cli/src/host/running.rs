@@ -162,7 +162,7 @@ impl Opening {
         let Some(subscription) = self.subscription(wired) else { return };
         let (metrics, stop) = (self.common.metrics.clone(), slot.stopping.clone());
         tokio::spawn(depths::watch(self.name.clone(), subscription.sinks.clone(), metrics, stop));
-        slot.pump(|| Pump::start(subscription));
+        slot.pump(subscription.source.clone(), || Pump::start(subscription));
     }
 
     /// F-3: the same text as the finding, with what the broker said, once for each subscription and process.

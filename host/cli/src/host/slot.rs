@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pumphouse_contract::ports::{Condition, SubscriptionStatus};
+use pumphouse_contract::ports::{Condition, Source, SubscriptionStatus};
 use pumphouse_pump::{Pump, Stopped};
 use tokio_util::sync::CancellationToken;
 
 enum State {
     /// Its places could not be opened yet, and why.
     Waiting(Option<String>),
-    Pumping(Arc<Pump>),
+    Pumping(Arc<Pump>, Arc<dyn Source>),
     Stopped,
 }
 
@@ -40,21 +40,21 @@ impl Slot {
     pub(crate) fn waits(&self, problem: String) -> bool {
         match &mut *self.state() {
             State::Waiting(before) => before.replace(problem.clone()).as_ref() != Some(&problem),
-            State::Pumping(_) | State::Stopped => false,
+            State::Pumping(..) | State::Stopped => false,
         }
     }
 
     /// The pump is there. Starts it only where the slot was not stopped meanwhile.
-    pub(crate) fn pump(&self, start: impl FnOnce() -> Pump) {
+    pub(crate) fn pump(&self, source: Arc<dyn Source>, start: impl FnOnce() -> Pump) {
         let mut state = self.state();
         if matches!(*state, State::Waiting(_)) {
-            *state = State::Pumping(Arc::new(start()));
+            *state = State::Pumping(Arc::new(start()), source);
         }
     }
 
     fn pumping(&self) -> Option<Arc<Pump>> {
         match &*self.state() {
-            State::Pumping(pump) => Some(pump.clone()),
+            State::Pumping(pump, _) => Some(pump.clone()),
             State::Waiting(_) | State::Stopped => None,
         }
     }
@@ -85,9 +85,21 @@ impl Slot {
         }
     }
 
+    /// How many messages its source holds ahead of the handlers; none where there is no source yet.
+    pub(crate) fn held(&self) -> Option<usize> {
+        match &*self.state() {
+            State::Pumping(_, source) => Some(source.held()),
+            State::Waiting(_) | State::Stopped => None,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     pub(crate) fn status(&self) -> SubscriptionStatus {
         let (condition, problem) = match &*self.state() {
-            State::Pumping(pump) => return pump.status(),
+            State::Pumping(pump, _) => return pump.status(),
             State::Waiting(None) => (Condition::Starting, None),
             State::Waiting(problem) => (Condition::Waiting, problem.clone()),
             State::Stopped => (Condition::Stopped, None),

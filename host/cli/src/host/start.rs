@@ -185,6 +185,9 @@ fn metrics(common: &Common, view: &Arc<View>) -> Arc<dyn Fn() -> String + Send +
     Arc::new(move || {
         let rejected = view.rejected_configuration().is_some();
         metrics.refresh(&view.list(), &Handlers::list(&sandbox), rejected);
+        for slot in view.all() {
+            slot.held().into_iter().for_each(|held| metrics.held(slot.name(), held));
+        }
         metrics.encode()
     })
 }

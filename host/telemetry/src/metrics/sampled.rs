@@ -26,6 +26,7 @@ struct Look {
     handlers: Vec<HandlerStatus>,
     configuration_rejected: bool,
     depths: BTreeMap<(String, &'static str), Depth>,
+    held: BTreeMap<String, usize>,
 }
 
 impl Sampled {
@@ -39,12 +40,18 @@ impl Sampled {
         look.subscriptions = subscriptions.to_vec();
         look.handlers = handlers.to_vec();
         look.configuration_rejected = configuration_rejected;
-        look.depths.retain(|(name, _), _| subscriptions.iter().any(|s| s.name == *name));
+        let listed = |name: &String| subscriptions.iter().any(|s| s.name == *name);
+        look.depths.retain(|(name, _), _| listed(name));
+        look.held.retain(|name, _| listed(name));
     }
 
     pub(crate) fn depth(&self, subscription: &str, destination: Destination, depth: Depth) {
         let key = (subscription.to_owned(), destination.label());
         self.lock().depths.insert(key, depth);
+    }
+
+    pub(crate) fn held(&self, subscription: &str, messages: usize) {
+        self.lock().held.insert(subscription.to_owned(), messages);
     }
 
     fn lock(&self) -> MutexGuard<'_, Look> {
@@ -76,11 +83,17 @@ impl Look {
             .collect()
     }
 
-    fn gauges(&self) -> [(Name, Series); 7] {
+    fn of_sources(&self) -> Series {
+        let labels = |name: &String| vec![(labels::SUBSCRIPTION, name.clone())];
+        self.held.iter().map(|(name, held)| (labels(name), number(*held as u64))).collect()
+    }
+
+    fn gauges(&self) -> [(Name, Series); 8] {
         let age = |s: &SubscriptionStatus| s.oldest_in_progress.unwrap_or_default().as_secs_f64();
         [
             (names::INFLIGHT, self.of_subscriptions(|s| number(s.in_flight as u64))),
             (names::OLDEST_IN_PROGRESS, self.of_subscriptions(age)),
+            (names::HELD, self.of_sources()),
             (names::READY, self.of_subscriptions(|s| flag(s.condition == Condition::Running))),
             (names::DEAD_LETTER_DEPTH, self.of_destinations(|d| d.messages.map(number))),
             (

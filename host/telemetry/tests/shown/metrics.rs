@@ -286,10 +286,13 @@ fn what_is_sampled_is_replaced_as_a_whole() {
     let depth = Depth { messages: Some(12), oldest_age: None };
     metrics.depth("orders", Destination::DeadLetter, depth);
     metrics.depth("returns", Destination::InvalidMessage, depth);
+    metrics.held("orders", 7);
+    metrics.held("returns", 8);
     let scrape = Scrape::of(&metrics.encode());
     for (name, labels, value) in [
         ("pumphouse_inflight", r#"subscription="orders""#, Some(3.0)),
         ("pumphouse_oldest_in_progress_age_seconds", r#"subscription="orders""#, Some(2.5)),
+        ("pumphouse_held", r#"subscription="orders""#, Some(7.0)),
         ("pumphouse_subscription_ready", r#"subscription="orders""#, Some(1.0)),
         ("pumphouse_subscription_ready", r#"subscription="returns""#, Some(0.0)),
         (
@@ -313,6 +316,8 @@ fn what_is_sampled_is_replaced_as_a_whole() {
     for (name, labels, value) in [
         ("pumphouse_subscription_ready", r#"subscription="orders""#, Some(0.0)),
         ("pumphouse_subscription_ready", r#"subscription="returns""#, None),
+        ("pumphouse_held", r#"subscription="orders""#, Some(7.0)),
+        ("pumphouse_held", r#"subscription="returns""#, None),
         ("pumphouse_dead_letter_depth", r#"subscription="orders""#, Some(12.0)),
         ("pumphouse_dead_letter_depth", r#"subscription="returns""#, None),
         ("pumphouse_handler_version_info", "", None),

@@ -108,5 +108,6 @@ pub(crate) fn everything() -> Metrics {
     );
     let depth = Depth { messages: Some(1), oldest_age: Some(took) };
     metrics.depth(ORDERS.name, Destination::DeadLetter, depth);
+    metrics.held(ORDERS.name, 7);
     metrics
 }
