@@ -247,3 +247,61 @@ pub(crate) fn with_broker_facts(facts: &SubscriptionFacts, wired: &Wired) -> Sub
         ..facts.clone()
     }
 }
+
+#[cfg(test)]
+#[cfg(feature = "pubsub")]
+mod tests {
+    use super::*;
+    use crate::host::transports::build;
+    use pumphouse_contract::{Rule, review};
+    use pumphouse_pump::SystemClock;
+
+    const NATIVE: &str =
+        "native = { max_delivery_attempts = 5, dead_letter.topic = \"orders-native\" }";
+
+    /// Under `assume` nobody is asked, so the endpoint need not be there.
+    fn config(native: &str) -> Config {
+        let text = format!(
+            "[pubsub]\nproject = \"demo\"\nendpoint = \"http://127.0.0.1:9\"\nprovision = \"assume\"\n[tenants.acme.handlers.orders]\ncomponent = \"orders.wasm\"\n[subscriptions.orders]\nsource.pubsub.subscription = \"orders-work\"\nhandler = \"acme/orders\"\nmax_deliveries = 3\ndead_letter.pubsub.topic = \"orders-dead\"\n{native}\n"
+        );
+        let loaded = pumphouse_config::parse(&text, std::path::Path::new("p.toml"), &build());
+        loaded.expect("a sound configuration").config
+    }
+
+    async fn wired(config: &Config) -> Wired {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let transports = Transports::open(config, &clock).await.expect("a client");
+        let subscription = config.subscriptions.first().expect("one");
+        attempt(config, subscription, &transports).await.expect("nothing was asked")
+    }
+
+    /// F-3: with and without a policy, the source's word over the configuration's.
+    #[tokio::test]
+    async fn f_3_the_source_says_whether_deliveries_are_counted() {
+        let (with, without) = (config(NATIVE), config(""));
+        for (written, found, rules) in [
+            (&with, &with, vec![]),
+            (&without, &without, vec![Rule::F3]),
+            (&without, &with, vec![]),
+            (&with, &without, vec![Rule::F3]),
+        ] {
+            let facts = written.facts();
+            let known = with_broker_facts(facts.first().expect("one"), &wired(found).await);
+            let said: Vec<Rule> =
+                review(std::slice::from_ref(&known)).iter().map(|one| one.rule).collect();
+            assert_eq!(said, rules);
+            assert_eq!(
+                known.native_limit.is_some(),
+                written.subscriptions[0].native.is_some() && rules.is_empty()
+            );
+        }
+    }
+
+    /// A pull's lease is its subscription's own, so the source must know it when it is made.
+    #[test]
+    fn the_lease_is_that_of_the_handler_and_its_destinations() {
+        let config = config(NATIVE);
+        let lease = config.lease_of(&config.subscriptions[0], Duration::from_millis(5));
+        assert_eq!(lease.map(|lease| lease.length()), Some(Duration::from_millis(58_005)));
+    }
+}
