@@ -36,9 +36,11 @@ const MAP: [(&str, &[&str]); 11] = [
 ];
 
 /// What only some crates may lean on, wherever it comes from.
-const CONFINED: [(&str, &[&str]); 5] = [
+const CONFINED: [(&str, &[&str]); 7] = [
     ("wasmtime", &["pumphouse-sandbox"]),
     ("aws-sdk-sqs", &["pumphouse-sqs"]),
+    ("google-cloud-pubsub", &["pumphouse-pubsub"]),
+    ("tonic", &["pumphouse-pubsub"]),
     ("axum", &["pumphouse-admin"]),
     ("anyhow", &["pumphouse"]),
     (
