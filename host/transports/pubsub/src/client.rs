@@ -40,6 +40,8 @@ pub struct Pubsub {
     pub(crate) project: String,
     /// The address, with its scheme.
     pub(crate) endpoint: String,
+    /// The address, where it is not Google's.
+    pub(crate) resource_manager: Option<String>,
     pub(crate) timeouts: Timeouts,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -71,8 +73,8 @@ impl Pubsub {
             None => credentials::of_the_environment()?,
         };
         let project = project::find(&settings, plain).await?;
-        let PubsubSettings { timeouts, clock, .. } = settings;
-        Ok(Self { polls, work, credentials, project, endpoint, timeouts, clock })
+        let PubsubSettings { timeouts, clock, resource_manager, .. } = settings;
+        Ok(Self { polls, work, credentials, project, endpoint, resource_manager, timeouts, clock })
     }
 
     /// Provisions a subscription as its specification says and gives it to read from.

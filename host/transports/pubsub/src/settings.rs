@@ -15,6 +15,10 @@ pub struct PubsubSettings {
     pub endpoint: Option<String>,
     /// The JSON of a key file; else Application Default Credentials.
     pub credentials: Option<String>,
+    /// The address of Resource Manager; else Google's. It is asked for a project's number where a dead-letter
+    /// policy is made whose members are not configured.
+    #[doc(hidden)]
+    pub resource_manager: Option<String>,
     /// How long calls may take.
     pub timeouts: Timeouts,
     /// What leases are measured with.
@@ -29,6 +33,7 @@ impl PubsubSettings {
             project: None,
             endpoint: None,
             credentials: None,
+            resource_manager: None,
             timeouts: Timeouts::default(),
             clock,
         }
