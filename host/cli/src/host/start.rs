@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use futures_util::future::join_all;
 use pumphouse_admin::AdminPorts;
-use pumphouse_config::{Config, Loaded, Store};
+use pumphouse_config::{Code, Config, Loaded, Store};
 use pumphouse_contract::ports::{Handlers, State, Subscriptions};
 use pumphouse_contract::{Clock, Rule, review};
 use pumphouse_pump::SystemClock;
@@ -32,7 +32,9 @@ pub(crate) type Opened = (String, Result<Wired, WireError>);
 pub(crate) async fn run(watch: Watch, loaded: Loaded) -> Result<Exit> {
     // The first thing, so that a signal during a slow start is not the end of the process in mid-air.
     let mut signals = Signals::new()?;
-    for warning in loaded.warnings.iter() {
+    // F-3 is said when a subscription is opened: its broker may know better than the file.
+    let said_later = Code::Rule(Rule::F3);
+    for warning in loaded.warnings.iter().filter(|one| one.code != said_later) {
         tracing::warn!(finding = %warning, "finding in the configuration");
     }
     let config = Arc::new(loaded.config);
