@@ -63,13 +63,15 @@ impl<'a> Places<'a> {
         let wanted = self.of(subscription);
         self.pubsub().find_map(|place| {
             let (topic, beside) = match place {
-                PubsubPlace::Source(other) => (other.topic.as_ref()?, &other.subscription),
-                // Without a name of its own the subscription of a destination has its topic's.
-                PubsubPlace::Target(to) => {
-                    (&to.topic, to.subscription.as_ref().unwrap_or(&to.topic))
-                }
+                PubsubPlace::Source(other) => (other.topic.as_ref()?, self.of(&other.subscription)),
+                PubsubPlace::Target(to) => match &to.subscription {
+                    Some(beside) => (&to.topic, self.of(beside)),
+                    // Without a name of its own it has its topic's, in the project of the host.
+                    None => {
+                        (&to.topic, Spelling { name: &to.topic.id, within: [self.project, None] })
+                    }
+                },
             };
-            let beside = self.of(beside);
             (beside.name == wanted.name && compatible(&beside, &wanted)).then_some(topic)
         })
     }
