@@ -8,12 +8,13 @@
 
 mod common;
 
+use std::path::Path;
 use std::time::Duration;
 
 use common::{errors, every, found, refused, sound, warnings, with_handler, with_pubsub};
 use pumphouse_config::{
-    Code, Config, Place, Provision, PubsubMode, PubsubPlace, PubsubSource, Redelivery, Secret,
-    UNCOUNTED,
+    Build, Code, Config, Place, Provision, PubsubMode, PubsubPlace, PubsubSource, Redelivery,
+    Secret, UNCOUNTED, parse,
 };
 use pumphouse_contract::ports::Ordering;
 use pumphouse_contract::{Rule, Severity, review};
@@ -410,6 +411,20 @@ fn s_1_what_is_in_force_on_pubsub_is_said() {
     .map(|one| one.to_string())
     .collect();
     insta::assert_snapshot!(said.join("\n"));
+}
+
+/// A build without the transport says which ones it has, also at its section.
+#[test]
+fn a_build_without_pubsub_names_what_it_has() {
+    let build = Build::new(vec![common::embedded(), common::sqs()]);
+    let text = sound_source("") + "[pubsub]\nproject = \"p\"\n";
+    let all = parse(&text, Path::new("p.toml"), &build).expect_err("no pubsub");
+    let said: Vec<_> = all.iter().filter(|one| one.code == Code::Unsupported).collect();
+    let keys: Vec<&str> = said.iter().map(|one| one.key.as_str()).collect();
+    assert!(keys.contains(&"pubsub"), "{all}");
+    assert!(keys.contains(&"subscriptions.orders.source.pubsub"), "{all}");
+    assert_eq!(said[0].message, "this build has no transport `pubsub`");
+    assert_eq!(said[0].allowed.as_deref(), Some("`embedded`, `sqs`"));
 }
 
 /// What a reader sees of each mistake, without colours.
