@@ -5,16 +5,20 @@ use std::time::Duration;
 
 use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::PullRequest;
 use pumphouse_contract::ports::{
-    Ask, BoxFuture, Capabilities, ReceiveError, Settlement, Source, Unsettled,
+    Action, Ask, BoxFuture, Capabilities, Ordering, ReceiveError, Settlement, Source, Unsettled,
 };
 use pumphouse_contract::{Clock, Delivery, Lease};
 use tonic::Code;
 
 use crate::calls::{Fault, Kind, bounded};
-use crate::incoming::delivery;
+use crate::incoming::{Reading, delivery};
 use crate::provision::Channelled;
 use crate::settle::Settler;
 use crate::{Pubsub, SourceSpec, capabilities};
+
+/// How long a released head of a key stays away at least. Where it is free at once, the emulator gives out the one
+/// behind it first; while it is away its key is blocked.
+pub(crate) const SHORTEST_ORDERED_DELAY: Duration = Duration::from_secs(1);
 
 /// A subscription that is asked.
 pub(crate) struct PullSource {
@@ -22,6 +26,7 @@ pub(crate) struct PullSource {
     clock: Arc<dyn Clock>,
     /// The subscription's acknowledgement deadline.
     lease: Duration,
+    reading: Reading,
     capabilities: Capabilities,
 }
 
@@ -35,6 +40,7 @@ impl PullSource {
             },
             clock: pubsub.clock.clone(),
             lease: found.ack_deadline,
+            reading: Reading { rejected: spec.rejected },
             capabilities: Capabilities { count_advances: found.counts, ..capabilities },
         }
     }
@@ -66,8 +72,17 @@ impl PullSource {
             Err(fault) => return Err(error(fault)),
         };
         let lease = Lease::from(before, self.lease);
-        Ok(received.into_iter().map(|one| delivery(one, lease)).collect())
+        Ok(received.into_iter().map(|one| delivery(one, lease, self.reading)).collect())
     }
+}
+
+/// With no delay that would let another message of the key go first.
+fn in_order(settlement: Settlement) -> Settlement {
+    let action = match settlement.action {
+        Action::Ack => Action::Ack,
+        Action::Release(after) => Action::Release(after.max(SHORTEST_ORDERED_DELAY)),
+    };
+    Settlement { action, ..settlement }
 }
 
 /// How a pull ends that found nothing.
@@ -96,6 +111,8 @@ impl Source for PullSource {
     }
 
     fn settle(&self, batch: Vec<Settlement>) -> BoxFuture<'_, Vec<Result<(), Unsettled>>> {
+        let ordered = self.capabilities.ordering == Ordering::Key;
+        let batch = if ordered { batch.into_iter().map(in_order).collect() } else { batch };
         Box::pin(self.settler.settle(batch))
     }
 
