@@ -188,6 +188,11 @@ pub trait Source: Send + Sync {
         0
     }
 
+    /// How many messages came again, so far, while their delivery before was handled.
+    fn duplicates(&self) -> u64 {
+        0
+    }
+
     /// Lets go of connections. Deliveries that are not settled lapse.
     fn close(&self) -> BoxFuture<'_, ()>;
 }

@@ -1,0 +1,151 @@
+//! What belongs together: the messages of one ordering key, or one message where there is no order.
+
+use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
+
+use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::ReceivedMessage;
+use pumphouse_contract::Mono;
+
+/// How long a key is remembered whose head went back, beyond the delay that it went back with.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A message that was pushed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Pushed {
+    pub(crate) received: ReceivedMessage,
+    /// When it came.
+    pub(crate) at: Mono,
+    /// When its lease began, or was extended.
+    pub(crate) from: Mono,
+    /// Until when it is ours.
+    pub(crate) until: Mono,
+}
+
+impl Pushed {
+    pub(crate) fn id(&self) -> &str {
+        self.received.message.as_ref().map_or("", |message| &message.message_id)
+    }
+
+    pub(crate) fn key(&self) -> &str {
+        self.received.message.as_ref().map_or("", |message| &message.ordering_key)
+    }
+
+    pub(crate) fn ack_id(&self) -> &str {
+        &self.received.ack_id
+    }
+
+    /// Whether less than `need` is left of its lease. Never twice within a quarter of it, so that a need that no
+    /// lease can meet makes no stream of calls.
+    pub(crate) fn is_due(&self, now: Mono, need: Duration) -> bool {
+        let quarter = self.until.since(self.from) / 4;
+        self.until.since(now) < need && now.since(self.from) >= quarter
+    }
+}
+
+/// What a pump has.
+#[derive(Debug)]
+pub(crate) struct Out {
+    pub(crate) id: String,
+    pub(crate) ack_id: String,
+    pub(crate) until: Mono,
+}
+
+/// A hole behind what is held: messages that went back, which come again before any other.
+#[derive(Debug)]
+pub(crate) struct Gap {
+    gone: HashSet<String>,
+    /// When the first of them may be here again.
+    back: Mono,
+}
+
+impl Gap {
+    pub(crate) fn new(gone: impl IntoIterator<Item = String>, back: Mono) -> Self {
+        Self { gone: gone.into_iter().collect(), back }
+    }
+
+    pub(crate) fn is_over(&self, now: Mono) -> bool {
+        now >= self.back.plus(PATIENCE)
+    }
+
+    /// Takes note of others that went back.
+    pub(crate) fn also(&mut self, ids: impl IntoIterator<Item = String>) {
+        self.gone.extend(ids);
+    }
+}
+
+/// What is to become of a message that arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The newer delivery of one that is held, at this index.
+    Instead(usize),
+    /// The newer delivery of the one that a pump has: before all others.
+    Front,
+    /// Behind the others.
+    Back,
+    /// Not before others that went back: it goes after them, after this delay.
+    Away(Duration),
+}
+
+/// A settlement on its way that takes what is held along.
+#[derive(Debug)]
+pub(crate) struct Leaving {
+    pub(crate) delay: Duration,
+    /// What goes along.
+    pub(crate) followers: VecDeque<Pushed>,
+    /// What arrives meanwhile; judged when it is answered.
+    pub(crate) meanwhile: VecDeque<Pushed>,
+    /// What there was no room for meanwhile.
+    pub(crate) refused: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Lane {
+    pub(crate) queue: VecDeque<Pushed>,
+    pub(crate) out: Option<Out>,
+    pub(crate) leaving: Option<Leaving>,
+    pub(crate) gap: Option<Gap>,
+    /// Whether it stands in the row of those that have something to hand over.
+    pub(crate) listed: bool,
+}
+
+impl Lane {
+    /// Whether its first may be handed over.
+    pub(crate) fn is_free(&self) -> bool {
+        self.out.is_none() && self.leaving.is_none() && !self.queue.is_empty()
+    }
+
+    /// Whether nothing needs to be known of it any more.
+    pub(crate) fn is_over(&self, now: Mono) -> bool {
+        let open = self.gap.as_ref().is_some_and(|gap| !gap.is_over(now));
+        self.out.is_none() && self.leaving.is_none() && self.queue.is_empty() && !open
+    }
+
+    /// Where a message belongs. Takes note of it where it can't stay.
+    pub(crate) fn place(&mut self, id: &str, now: Mono) -> Place {
+        if self.out.as_ref().is_some_and(|out| out.id == id) {
+            let first = self.queue.front().is_some_and(|first| first.id() == id);
+            return if first { Place::Instead(0) } else { Place::Front };
+        }
+        if let Some(at) = self.queue.iter().position(|held| held.id() == id) {
+            return Place::Instead(at);
+        }
+        let Some(gap) = &mut self.gap else { return Place::Back };
+        // The first of them, as a rule. Where it is a later one the first will not come, since the service keeps
+        // their order: the policy forwarded it, or another host has it.
+        if gap.is_over(now) || gap.gone.contains(id) {
+            self.gap = None;
+            return Place::Back;
+        }
+        gap.gone.insert(id.to_owned());
+        Place::Away(gap.back.since(now))
+    }
+
+    /// Takes everything from this index on out of the queue; what comes next is one of them.
+    pub(crate) fn cut(&mut self, from: usize, back: Mono) -> Vec<Pushed> {
+        let cut: Vec<Pushed> = self.queue.drain(from.min(self.queue.len())..).collect();
+        if !cut.is_empty() {
+            self.gap = Some(Gap::new(cut.iter().map(|held| held.id().to_owned()), back));
+        }
+        cut
+    }
+}
