@@ -1,8 +1,10 @@
 //! One call of the API: its bound, and what its failure means.
 
+use std::error::Error as StdError;
 use std::future::Future;
 use std::time::Duration;
 
+use google_cloud_gax::error::{CredentialsError, Error};
 use tonic::{Code, Response, Status};
 
 /// What a failed call means for whoever made it.
@@ -77,4 +79,36 @@ pub(crate) async fn bounded<T>(
         Ok(Err(status)) => Err(status.into()),
         Err(_) => Err(Fault::unavailable(format!("no answer within {limit:?}"))),
     }
+}
+
+/// What an error of Google's library means.
+pub(crate) fn of_library(error: &Error) -> Fault {
+    if let Some(status) = error.status() {
+        return Status::new(Code::from(status.code as i32), &status.message).into();
+    }
+    let passes = || {
+        let source = error.source().and_then(|it| it.downcast_ref::<CredentialsError>());
+        source.is_some_and(CredentialsError::is_transient)
+    };
+    let kind = match error.http_status_code() {
+        Some(404) => Kind::Missing,
+        Some(401 | 403) => Kind::Denied,
+        Some(429) => Kind::Throttled,
+        Some(400..=499) => Kind::Sender,
+        _ if error.is_authentication() && !passes() => Kind::Denied,
+        _ if error.is_binding() || error.is_serialization() => Kind::Sender,
+        _ => Kind::Unavailable,
+    };
+    Fault { kind, text: text_of(error), status: None }
+}
+
+/// An error with its causes, which libraries do not repeat in their own text.
+pub(crate) fn text_of(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
 }

@@ -3,13 +3,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use google_cloud_auth::credentials::Credentials;
+use google_cloud_gax::retry_policy::{NeverRetry, RetryPolicyExt};
+use google_cloud_pubsub::client::BasePublisher;
 use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::subscriber_client::SubscriberClient;
 use pumphouse_contract::Clock;
 use pumphouse_contract::ports::{Sink, Source};
+use tokio::sync::OnceCell;
 use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 
-use crate::calls::Fault;
+use crate::calls::{Fault, Kind, text_of};
 use crate::provision::{self, Channelled};
 use crate::pull::PullSource;
 use crate::sink::PubsubSink;
@@ -36,6 +39,8 @@ const LARGEST_ANSWER: usize = 64 << 20;
 pub struct Pubsub {
     polls: Channel,
     work: Channel,
+    /// Made with the first sink.
+    publisher: Arc<OnceCell<BasePublisher>>,
     pub(crate) credentials: Credentials,
     pub(crate) project: String,
     /// The address, with its scheme.
@@ -74,7 +79,17 @@ impl Pubsub {
         };
         let project = project::find(&settings, plain).await?;
         let PubsubSettings { timeouts, clock, resource_manager, .. } = settings;
-        Ok(Self { polls, work, credentials, project, endpoint, resource_manager, timeouts, clock })
+        Ok(Self {
+            polls,
+            work,
+            publisher: Arc::default(),
+            credentials,
+            project,
+            endpoint,
+            resource_manager,
+            timeouts,
+            clock,
+        })
     }
 
     /// Provisions a subscription as its specification says and gives it to read from.
@@ -123,6 +138,25 @@ impl Pubsub {
     /// What waits for messages.
     pub(crate) fn polls(&self) -> SubscriberClient<Channel> {
         SubscriberClient::new(self.polls.clone()).max_decoding_message_size(LARGEST_ANSWER)
+    }
+
+    /// What publishes, over a connection of its own. It gives up when we do, and never tries twice.
+    pub(crate) async fn publisher(&self) -> Result<BasePublisher, Fault> {
+        let make = || {
+            BasePublisher::builder()
+                .with_endpoint(&self.endpoint)
+                .with_credentials(self.credentials.clone())
+                .with_retry_policy(NeverRetry.with_time_limit(self.timeouts.publish))
+                .build()
+        };
+        let limit = self.timeouts.admin;
+        let made = tokio::time::timeout(limit, self.publisher.get_or_try_init(make)).await;
+        let made = made.map_err(|_| Fault::unavailable(format!("not made within {limit:?}")))?;
+        made.cloned().map_err(|error| Fault {
+            kind: Kind::Sender,
+            text: text_of(&error),
+            status: None,
+        })
     }
 
     /// The connection for other services on the same address.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tonic::metadata::MetadataMap;
 
 use crate::PubsubError;
-use crate::calls::{Fault, Kind};
+use crate::calls::{Fault, Kind, text_of};
 
 /// Makes the libraries of Google and our own connections use one cryptography, whatever else is linked.
 pub(crate) fn ensure_crypto() {
@@ -46,13 +46,7 @@ pub(crate) fn of_json(text: &str) -> Result<Credentials, PubsubError> {
 }
 
 fn failed(error: impl std::error::Error) -> PubsubError {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    PubsubError::Credentials(text)
+    PubsubError::Credentials(text_of(&error))
 }
 
 /// Puts what proves who we are into a call's metadata. A token is fetched where none is fresh.
