@@ -8,12 +8,15 @@
 //! - [`ElasticMq`]: SQS, in memory or durable over a kill.
 //! - [`PubsubEmulator`]: Google Pub/Sub, in memory.
 //! - [`proxy::Proxy`]: counts, cuts, slows, holds and rewrites what passes.
+//! - [`grpc::GrpcProxy`]: the same for gRPC.
 //! - [`raw`]: calls by plain HTTP, as a program that is not ours makes them.
 
 mod cache;
 mod elasticmq;
 mod error;
+mod faults;
 mod fauxqs;
+pub mod grpc;
 pub mod install;
 mod port;
 mod process;

@@ -13,16 +13,17 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::gate::Valve;
-use super::journal::Journal;
-use super::rule::{Action, Rules};
+use super::rule::Action;
+use crate::faults::{Gate, Journal, Rules, Serve, Valve};
 
 /// A batch of the largest size, escaped, is below this.
 const BODY_LIMIT: usize = 16 * 1024 * 1024;
@@ -50,7 +51,7 @@ pub(super) struct Exchange {
     upstream: String,
     own: String,
     client: Client<HttpConnector, Full<Bytes>>,
-    pub(super) rules: Rules,
+    pub(super) rules: Rules<Action>,
     pub(super) journal: Arc<Journal>,
     pub(super) valve: Arc<Valve>,
 }
@@ -79,7 +80,7 @@ impl Exchange {
         let body = Limited::new(body, BODY_LIMIT).collect().await.map_err(|_| Closed)?.to_bytes();
         let operation = operation(&parts, &body);
         let _in_flight = self.journal.begin(&operation, &body);
-        let action = self.rules.pick(&operation, &body);
+        let action = self.rules.pick(&operation, &body).unwrap_or(Action::Forward);
         self.follow(action, &operation, &parts, body).await
     }
 
@@ -148,6 +149,18 @@ impl Exchange {
             return body;
         }
         String::from_utf8_lossy(&body).replace(&self.upstream, &self.own).into()
+    }
+}
+
+impl Serve for Exchange {
+    fn valve(&self) -> &Arc<Valve> {
+        &self.valve
+    }
+
+    async fn serve(self: Arc<Self>, gate: Gate) {
+        let service = service_fn(|request| self.clone().answer(request));
+        // An error is a client that left, or a rule that closes the connection.
+        let _ = http1::Builder::new().serve_connection(TokioIo::new(gate), service).await;
     }
 }
 

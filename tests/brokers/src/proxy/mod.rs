@@ -25,39 +25,25 @@
 //!
 //! It runs in the caller's runtime. Dropping it closes all its connections.
 
-mod acceptor;
 pub mod edit;
 mod exchange;
-mod gate;
-mod journal;
 mod rule;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
-use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
-
 use crate::Error;
-use crate::port::Port;
-use acceptor::{Acceptor, Command};
+use crate::faults::Door;
+pub use crate::faults::{ANY, Applied, Seen};
 use exchange::Exchange;
-pub use journal::Seen;
-pub use rule::{Applied, On};
-
-/// Stands for every operation in [`Proxy::on`].
-pub const ANY: &str = "*";
+pub use rule::On;
 
 /// A running proxy; closed when dropped.
 #[derive(Debug)]
 pub struct Proxy {
-    port: Port,
+    door: Door,
     exchange: Arc<Exchange>,
-    commands: mpsc::Sender<Command>,
-    acceptor: JoinHandle<()>,
 }
 
 impl Proxy {
@@ -66,23 +52,14 @@ impl Proxy {
     /// # Errors
     /// When no port is free.
     pub async fn start(upstream: &str) -> Result<Self, Error> {
-        let port = Port::reserve()?;
-        let address = SocketAddr::from(([127, 0, 0, 1], port.number));
-        let listener = TcpListener::bind(address).await.map_err(|source| Error::Io {
-            doing: format!("listening on {address} failed"),
-            source,
-        })?;
-        let exchange = Arc::new(Exchange::new(upstream, address));
-        let (commands, receiver) = mpsc::channel(8);
-        let acceptor = Acceptor::new(address, listener, exchange.clone());
-        let acceptor = tokio::spawn(acceptor.run(receiver));
-        Ok(Self { port, exchange, commands, acceptor })
+        let (door, exchange) = Door::open(|own| Arc::new(Exchange::new(upstream, own))).await?;
+        Ok(Self { door, exchange })
     }
 
     /// `http://127.0.0.1:PORT`, the same until it is dropped.
     #[must_use]
     pub fn endpoint(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port.number)
+        format!("http://{}", self.door.host())
     }
 
     /// Begins a rule for an operation; what is done ends it, as in `on("X").nth(2).hang()`.
@@ -93,12 +70,13 @@ impl Proxy {
     /// Closes every connection at once and refuses new ones until [`heal`](Self::heal).
     /// Returns when both are so.
     pub async fn cut_all(&self) {
-        self.command(Command::Cut).await;
+        self.door.refuse().await;
+        self.door.close_all().await;
     }
 
     /// Closes every connection at once, as a restarted load balancer does; new ones are taken.
     pub async fn cut_once(&self) {
-        self.command(Command::CutOnce).await;
+        self.door.close_all().await;
     }
 
     /// Lets every connection that is open now fall silent in both directions without closing
@@ -118,7 +96,7 @@ impl Proxy {
     pub async fn heal(&self) {
         self.exchange.rules.clear();
         self.exchange.valve.limit(0);
-        self.command(Command::Heal).await;
+        self.door.accept().await;
     }
 
     /// Requests by operation since the start or the last [`reset`](Self::reset). One counts
@@ -161,19 +139,5 @@ impl Proxy {
     /// Sets all counts to 0 and forgets the recorded requests. Rules stay.
     pub fn reset(&self) {
         self.exchange.journal.reset();
-    }
-
-    async fn command(&self, command: impl FnOnce(oneshot::Sender<()>) -> Command) {
-        let (done, wait) = oneshot::channel();
-        // The acceptor ends only with this handle, so both succeed.
-        if self.commands.send(command(done)).await.is_ok() {
-            let _ = wait.await;
-        }
-    }
-}
-
-impl Drop for Proxy {
-    fn drop(&mut self) {
-        self.acceptor.abort();
     }
 }

@@ -1,15 +1,11 @@
-use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::ANY;
 use super::edit::Edit;
-
-type Condition = dyn Fn(&Value) -> bool + Send + Sync;
+use crate::faults::{Applied, Rules, Selection};
 
 /// What is done with a request.
 #[derive(Clone)]
@@ -25,105 +21,28 @@ pub(super) enum Action {
     FailEntries { first: usize, code: String, sender_fault: bool },
 }
 
-struct Rule {
-    operation: String,
-    skip: u64,
-    left: u64,
-    condition: Option<Box<Condition>>,
-    action: Action,
-    applied: Applied,
-}
-
-impl Rule {
-    /// Whether it is this rule's turn. Uses up one of the requests to skip or to act on.
-    fn take(&mut self, operation: &str, body: &Bytes) -> bool {
-        if self.left == 0 || (self.operation != ANY && self.operation != operation) {
-            return false;
-        }
-        if let Some(condition) = &self.condition {
-            let body = serde_json::from_slice(body).unwrap_or_default();
-            if !condition(&body) {
-                return false;
-            }
-        }
-        if self.skip > 0 {
-            self.skip -= 1;
-            return false;
-        }
-        self.left -= 1;
-        self.applied.0.fetch_add(1, Ordering::SeqCst);
-        true
-    }
-}
-
-/// The rules of a proxy, in the order of their making.
-#[derive(Default)]
-pub(super) struct Rules(Mutex<Vec<Rule>>);
-
-impl Rules {
-    pub(super) fn pick(&self, operation: &str, body: &Bytes) -> Action {
-        let mut rules = self.rules();
-        let picked = rules
-            .iter_mut()
-            .find_map(|rule| rule.take(operation, body).then(|| rule.action.clone()));
-        rules.retain(|rule| rule.left > 0);
-        picked.unwrap_or(Action::Forward)
-    }
-
-    pub(super) fn clear(&self) {
-        self.rules().clear();
-    }
-
-    fn rules(&self) -> MutexGuard<'_, Vec<Rule>> {
-        // A condition of a test that panics leaves the list as it was.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl fmt::Debug for Rules {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Rules").field(&self.rules().len()).finish()
-    }
-}
-
-/// How often a rule was followed, so that a test can show that its fault happened.
-#[derive(Debug, Clone, Default)]
-pub struct Applied(Arc<AtomicU64>);
-
-impl Applied {
-    /// How often so far.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.0.load(Ordering::SeqCst)
-    }
-}
-
 /// A rule in the making: which requests, then what is done with them. Without a limit it holds
 /// for all of its operation until [`heal`](super::Proxy::heal).
 #[must_use = "a rule begins to hold when it says what is done"]
 pub struct On<'a> {
-    rules: &'a Rules,
-    operation: String,
-    skip: u64,
-    times: u64,
-    condition: Option<Box<Condition>>,
+    rules: &'a Rules<Action>,
+    selection: Selection,
 }
 
 impl<'a> On<'a> {
-    pub(super) fn new(rules: &'a Rules, operation: &str) -> Self {
-        let operation = operation.to_owned();
-        Self { rules, operation, skip: 0, times: u64::MAX, condition: None }
+    pub(super) fn new(rules: &'a Rules<Action>, operation: &str) -> Self {
+        Self { rules, selection: Selection::of(operation) }
     }
 
     /// Leaves this many alone first.
     pub fn skip(mut self, count: u64) -> Self {
-        self.skip = count;
+        self.selection = self.selection.skip(count);
         self
     }
 
     /// Holds for this many and no more.
     pub fn times(mut self, count: u64) -> Self {
-        self.times = count;
+        self.selection = self.selection.times(count);
         self
     }
 
@@ -135,7 +54,9 @@ impl<'a> On<'a> {
     /// Holds for those alone whose JSON body satisfies this; others are not counted for
     /// [`skip`](Self::skip) and [`times`](Self::times). A body that is not JSON is `Null`.
     pub fn when(mut self, condition: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
-        self.condition = Some(Box::new(condition));
+        let of_json =
+            move |body: &[u8]| condition(&serde_json::from_slice(body).unwrap_or_default());
+        self.selection = self.selection.when(of_json);
         self
     }
 
@@ -190,11 +111,6 @@ impl<'a> On<'a> {
     }
 
     fn act(self, action: Action) -> Applied {
-        let applied = Applied::default();
-        let Self { rules, operation, skip, times, condition } = self;
-        let rule =
-            Rule { operation, skip, left: times, condition, action, applied: applied.clone() };
-        rules.rules().push(rule);
-        applied
+        self.rules.add(self.selection, action)
     }
 }

@@ -19,7 +19,7 @@ const SCRATCH: usize = 4_096;
 
 /// Shared by all connections of a proxy.
 #[derive(Debug, Default)]
-pub(super) struct Valve {
+pub(crate) struct Valve {
     /// Connections made before this moment, counted in freezes, are silent.
     freezes: AtomicU64,
     bytes_per_second: AtomicU64,
@@ -28,20 +28,20 @@ pub(super) struct Valve {
 }
 
 impl Valve {
-    pub(super) fn freeze(&self) {
+    pub(crate) fn freeze(&self) {
         self.freezes.fetch_add(1, Ordering::SeqCst);
     }
 
-    pub(super) fn limit(&self, bytes_per_second: u64) {
+    pub(crate) fn limit(&self, bytes_per_second: u64) {
         self.bytes_per_second.store(bytes_per_second, Ordering::SeqCst);
     }
 
     /// While set, a connection that is dropped is reset instead of closed.
-    pub(super) fn set_abrupt(&self, abrupt: bool) {
+    pub(crate) fn set_abrupt(&self, abrupt: bool) {
         self.abrupt.store(abrupt, Ordering::SeqCst);
     }
 
-    pub(super) fn open(&self) -> u64 {
+    pub(crate) fn open(&self) -> u64 {
         self.open.load(Ordering::SeqCst)
     }
 
@@ -64,7 +64,7 @@ impl Valve {
 }
 
 /// One client's connection.
-pub(super) struct Gate {
+pub(crate) struct Gate {
     stream: TcpStream,
     valve: Arc<Valve>,
     born: u64,
@@ -73,7 +73,7 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    pub(super) fn new(stream: TcpStream, valve: Arc<Valve>) -> Self {
+    pub(crate) fn new(stream: TcpStream, valve: Arc<Valve>) -> Self {
         valve.open.fetch_add(1, Ordering::SeqCst);
         let born = valve.freezes.load(Ordering::SeqCst);
         Self { stream, valve, born, reading: None, writing: None }

@@ -15,11 +15,11 @@ const BODY_LIMIT: usize = 16 * 1024;
 /// A request that passed, or should have.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// Its operation.
+    /// Its operation, or the method of a gRPC call.
     pub operation: String,
     /// When it had arrived in full.
     pub at: Instant,
-    /// Its body, cut at 16 KiB.
+    /// Its body, or the first message of a gRPC call, cut at 16 KiB.
     pub body: Bytes,
 }
 
@@ -40,19 +40,19 @@ struct Pages {
 
 /// What passed through a proxy.
 #[derive(Debug, Default)]
-pub(super) struct Journal {
+pub(crate) struct Journal {
     pages: Mutex<Pages>,
     arrivals: watch::Sender<()>,
 }
 
 /// Keeps a request in flight while it lives.
-pub(super) struct InFlight {
+pub(crate) struct InFlight {
     journal: Arc<Journal>,
     operation: String,
 }
 
 impl Journal {
-    pub(super) fn begin(self: &Arc<Self>, operation: &str, body: &Bytes) -> InFlight {
+    pub(crate) fn begin(self: &Arc<Self>, operation: &str, body: &Bytes) -> InFlight {
         let mut pages = self.pages();
         *pages.counts.entry(operation.to_owned()).or_default() += 1;
         *pages.in_flight.entry(operation.to_owned()).or_default() += 1;
@@ -72,23 +72,23 @@ impl Journal {
         InFlight { journal: self.clone(), operation: operation.to_owned() }
     }
 
-    pub(super) fn counts(&self) -> BTreeMap<String, u64> {
+    pub(crate) fn counts(&self) -> BTreeMap<String, u64> {
         self.pages().counts.clone()
     }
 
-    pub(super) fn count(&self, operation: &str) -> u64 {
+    pub(crate) fn count(&self, operation: &str) -> u64 {
         total(&self.pages().counts, operation)
     }
 
-    pub(super) fn in_flight(&self, operation: &str) -> u64 {
+    pub(crate) fn in_flight(&self, operation: &str) -> u64 {
         total(&self.pages().in_flight, operation)
     }
 
-    pub(super) fn requests(&self) -> Vec<Seen> {
+    pub(crate) fn requests(&self) -> Vec<Seen> {
         self.pages().requests.iter().cloned().collect()
     }
 
-    pub(super) async fn wait_for(&self, operation: &str, count: u64, limit: Duration) -> bool {
+    pub(crate) async fn wait_for(&self, operation: &str, count: u64, limit: Duration) -> bool {
         let mut arrivals = self.arrivals.subscribe();
         let wait = async {
             // The sender lives as long as this journal, so the wait itself can't fail.
@@ -97,7 +97,7 @@ impl Journal {
         timeout(limit, wait).await.is_ok()
     }
 
-    pub(super) fn reset(&self) {
+    pub(crate) fn reset(&self) {
         let mut pages = self.pages();
         pages.counts.clear();
         pages.requests.clear();
