@@ -295,3 +295,7 @@ fn no_number(name: &str) -> Fault {
         format!("the project is called {name:?}, which has no number: configure the members");
     Fault { kind: Kind::Sender, text, status: None }
 }
+
+#[cfg(test)]
+#[path = "iam_tests.rs"]
+mod tests;

@@ -37,20 +37,23 @@ pub(crate) async fn source(
         return Ok(Channelled::assumed(spec));
     }
     let admin = Admin::new(pubsub, &plan.subscription).await?;
-    let create = spec.provision == Provision::Create;
-    let mut differences = Vec::new();
-    if let Some(topic) = &plan.topic {
-        differences.extend(ensure_topic(&admin, topic, create).await?);
+    let found = admin.subscription(&plan.subscription).await?;
+    let differs = |it: &Subscription| subscription::differences(it, &plan, spec);
+    let mut differences = found.as_ref().map(differs).unwrap_or_default();
+    // Nothing is made for a subscription that has to be put right first.
+    let create = spec.provision == Provision::Create && differences.is_empty();
+    differences.extend(topics(&admin, &plan, found.as_ref(), create).await?);
+    let found = match (found, plan.topic.as_deref().filter(|_| create)) {
+        (None, Some(topic)) => {
+            let made = make(&admin, subscription::wanted(&plan, topic, spec)).await?;
+            differences.extend(made.as_ref().map(differs).unwrap_or_default());
+            made
+        }
+        (found, _) => found,
+    };
+    if found.is_none() {
+        differences.push(missing("subscription", &plan.subscription));
     }
-    if let Some(policy) = &plan.policy {
-        let kept = Kept { what: "dead-letter topic", topic: &policy.topic, by: &policy.kept_by };
-        differences.extend(kept.ensure(&admin, create).await?);
-    }
-    let found = ensure_subscription(&admin, &plan, spec).await?;
-    differences.extend(match &found {
-        Some(found) => subscription::differences(found, &plan, spec),
-        None => vec![missing("subscription", &plan.subscription)],
-    });
     let found = found.filter(|_| differences.is_empty());
     let found = found.ok_or_else(|| differing(&plan.subscription, differences))?;
     if let Some((native, policy)) =
@@ -61,20 +64,32 @@ pub(crate) async fn source(
     Ok(Channelled::of(&found))
 }
 
-/// The subscription as it is. One that is missing is made under `Create`; one that exists is never edited, nor
-/// is its policy (C-15).
-async fn ensure_subscription(
+/// Sees to it that the topic that feeds a source, and the one that its policy forwards to, are there.
+async fn topics(
     admin: &Admin,
     plan: &Plan,
-    spec: &SourceSpec,
-) -> Result<Option<Subscription>, ProvisionError> {
-    let found = admin.subscription(&plan.subscription).await?;
-    let topic = plan.topic.as_deref().filter(|_| spec.provision == Provision::Create);
-    let Some(topic) = topic.filter(|_| found.is_none()) else { return Ok(found) };
-    match admin.create_subscription(subscription::wanted(plan, topic, spec)).await? {
+    found: Option<&Subscription>,
+    create: bool,
+) -> Result<Vec<String>, ProvisionError> {
+    let mut differences = Vec::new();
+    // A subscription that says its topic's name has its topic: it would say so were it deleted.
+    let unfed = |topic: &&String| found.is_none_or(|found| found.topic != **topic);
+    if let Some(topic) = plan.topic.as_ref().filter(unfed) {
+        differences.extend(ensure_topic(admin, topic, create).await?);
+    }
+    if let Some(policy) = &plan.policy {
+        let kept = Kept { what: "dead-letter topic", topic: &policy.topic, by: &policy.kept_by };
+        differences.extend(kept.ensure(admin, create).await?);
+    }
+    Ok(differences)
+}
+
+/// Makes a subscription, and gives what is there then: another host may have made it meanwhile, in its own way.
+async fn make(admin: &Admin, wanted: Subscription) -> Result<Option<Subscription>, ProvisionError> {
+    let name = wanted.name.clone();
+    match admin.create_subscription(wanted).await? {
         Made::New(made) => Ok(Some(made)),
-        // Someone else made it meanwhile, in their way; what differs is found next.
-        Made::Already => admin.subscription(&plan.subscription).await,
+        Made::Already => admin.subscription(&name).await,
     }
 }
 

@@ -178,3 +178,72 @@ fn limit(policy: &DeadLetterPolicy) -> u32 {
 fn on(on: bool) -> &'static str {
     if on { "on" } else { "off" }
 }
+
+#[cfg(test)]
+mod tests {
+    use google_cloud_pubsub::model::{BigQueryConfig, BigtableConfig, CloudStorageConfig};
+
+    use super::*;
+    use crate::Provision;
+
+    fn plan() -> Plan {
+        Plan { subscription: "projects/p/subscriptions/s".into(), topic: None, policy: None }
+    }
+
+    fn spec() -> SourceSpec {
+        SourceSpec { lease: Duration::ZERO, ..SourceSpec::new("s", Provision::Validate) }
+    }
+
+    /// What no emulator can be brought to.
+    #[test]
+    fn what_cannot_be_pulled_is_named() {
+        let found = || keeping("projects/p/subscriptions/s", "projects/p/topics/t");
+        let cases = [
+            (found().set_bigquery_config(BigQueryConfig::new()), "BigQuery"),
+            (found().set_cloud_storage_config(CloudStorageConfig::new()), "Cloud Storage"),
+            (found().set_bigtable_config(BigtableConfig::new()), "Bigtable"),
+            (found().set_detached(true), "detached"),
+        ];
+        for (found, text) in cases {
+            let differences = differences(&found, &plan(), &spec());
+            assert!(
+                matches!(differences.as_slice(), [one] if one.contains(text)),
+                "{differences:?}"
+            );
+        }
+        assert_eq!(differences(&found(), &plan(), &spec()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_the_service_leaves_out_is_its_default() {
+        let policy = DeadLetterPolicy::new().set_dead_letter_topic("projects/p/topics/d");
+        let found = Subscription::new().set_dead_letter_policy(policy);
+        let facts = facts(&found);
+        assert_eq!((facts.native_limit, facts.ack_deadline), (Some(5), Duration::from_secs(10)));
+        let found = found.set_retry_policy(WireRetryPolicy::new());
+        let retry = RetryPolicy { min: SHORTEST_BACKOFF, max: LONGEST_BACKOFF };
+        assert_eq!(other_retry(&found, &retry), None);
+    }
+
+    #[test]
+    fn a_lease_becomes_whole_seconds_that_the_service_takes() {
+        let cases = [(0, 10), (10_000, 10), (10_001, 11), (600_000, 600), (900_000, 600)];
+        for (lease, seconds) in cases {
+            assert_eq!(ack_deadline(Duration::from_millis(lease)), seconds, "{lease} ms");
+        }
+    }
+
+    /// A subscription that nobody reads for a month stays.
+    #[test]
+    fn what_is_made_does_not_expire() {
+        let spec = SourceSpec::new("s", Provision::Create);
+        let made = wanted(&plan(), "projects/p/topics/t", &spec);
+        assert_eq!(
+            made.expiration_policy,
+            Some(ExpirationPolicy::new()),
+            "never, and not the default"
+        );
+        let json = serde_json::to_value(&made).expect("it is written");
+        assert_eq!(json["expirationPolicy"], serde_json::json!({}));
+    }
+}

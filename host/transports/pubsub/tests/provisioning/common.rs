@@ -1,0 +1,137 @@
+//! The emulator, connections, and what other programs do to a subscription.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use google_cloud_auth::credentials::anonymous;
+use google_cloud_pubsub::client::{SubscriptionAdmin, TopicAdmin};
+use google_cloud_pubsub::model::Subscription;
+use pumphouse_contract::{Clock, Mono, Timestamp};
+use pumphouse_pubsub::{
+    NativeDeadLetter, Provision, ProvisionError, Pubsub, PubsubSettings, SourceSpec,
+};
+use pumphouse_test_brokers::PubsubEmulator;
+use tokio::sync::OnceCell;
+
+pub(crate) const PROJECT: &str = "works";
+
+/// Nobody listens there.
+pub(crate) const NOWHERE: &str = "http://127.0.0.1:9";
+
+/// The endpoint of the one emulator of this test binary.
+pub(crate) async fn emulator() -> String {
+    static SERVER: OnceCell<PubsubEmulator> = OnceCell::const_new();
+    let start = || async { PubsubEmulator::start().await.expect("the emulator starts") };
+    SERVER.get_or_init(start).await.endpoint()
+}
+
+/// A name that no other test uses.
+pub(crate) fn unique(stem: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("{stem}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+struct TestClock(Instant);
+
+impl Clock for TestClock {
+    fn wall(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+        Timestamp(since.as_millis().try_into().expect("a date of ours"))
+    }
+
+    fn mono(&self) -> Mono {
+        Mono(self.0.elapsed())
+    }
+}
+
+pub(crate) fn settings(endpoint: &str) -> PubsubSettings {
+    PubsubSettings {
+        project: Some(PROJECT.into()),
+        endpoint: Some(endpoint.to_owned()),
+        ..PubsubSettings::new(Arc::new(TestClock(Instant::now())))
+    }
+}
+
+pub(crate) async fn connect(endpoint: &str) -> Pubsub {
+    Pubsub::connect(settings(endpoint)).await.expect("a connection")
+}
+
+/// A subscription of a topic of the same name.
+pub(crate) fn spec(name: &str, provision: Provision) -> SourceSpec {
+    SourceSpec { topic: Some(name.into()), ..SourceSpec::new(name, provision) }
+}
+
+/// A policy whose members are named, so that nobody asks for the project.
+pub(crate) fn native(attempts: u32, dead_letter: &str) -> Option<NativeDeadLetter> {
+    Some(NativeDeadLetter {
+        max_delivery_attempts: attempts,
+        dead_letter: dead_letter.into(),
+        publisher_member: Some("serviceAccount:one@example.com".into()),
+        subscriber_member: Some("serviceAccount:two@example.com".into()),
+    })
+}
+
+pub(crate) fn topic(id: &str) -> String {
+    format!("projects/{PROJECT}/topics/{id}")
+}
+
+pub(crate) fn subscription(id: &str) -> String {
+    format!("projects/{PROJECT}/subscriptions/{id}")
+}
+
+/// What a source differs in, which it must.
+pub(crate) async fn differences(pubsub: &Pubsub, spec: SourceSpec) -> Vec<String> {
+    let error = pubsub.source(spec).await.err().expect("it differs");
+    let ProvisionError::Differs { differences, .. } = error else { panic!("{error}") };
+    differences
+}
+
+/// Whether there is one difference for each of these texts, in their order.
+pub(crate) fn assert_each(differences: &[String], texts: &[&str]) {
+    let fits = differences.len() == texts.len()
+        && differences.iter().zip(texts).all(|(difference, text)| difference.contains(text));
+    assert!(fits, "{differences:#?} where {texts:#?} was expected");
+}
+
+/// Another program.
+pub(crate) struct Foreign {
+    pub(crate) topics: TopicAdmin,
+    pub(crate) subscriptions: SubscriptionAdmin,
+}
+
+impl Foreign {
+    pub(crate) async fn connect(endpoint: &str) -> Self {
+        let nobody = || anonymous::Builder::new().build();
+        let topics = TopicAdmin::builder().with_endpoint(endpoint).with_credentials(nobody());
+        let subscriptions =
+            SubscriptionAdmin::builder().with_endpoint(endpoint).with_credentials(nobody());
+        Self {
+            topics: topics.build().await.expect("a client"),
+            subscriptions: subscriptions.build().await.expect("a client"),
+        }
+    }
+
+    pub(crate) async fn make_topic(&self, id: &str) {
+        self.topics.create_topic().set_name(topic(id)).send().await.expect("made");
+    }
+
+    pub(crate) async fn make(&self, wanted: Subscription) {
+        let call = self.subscriptions.create_subscription().with_request(wanted);
+        call.send().await.expect("made");
+    }
+
+    pub(crate) async fn read(&self, id: &str) -> Option<Subscription> {
+        let call = self.subscriptions.get_subscription().set_subscription(subscription(id));
+        call.send().await.ok()
+    }
+
+    pub(crate) async fn has_topic(&self, id: &str) -> bool {
+        self.topics.get_topic().set_topic(topic(id)).send().await.is_ok()
+    }
+}
+
+/// A duration of the API in seconds.
+pub(crate) fn seconds(duration: Option<google_cloud_wkt::Duration>) -> Option<u64> {
+    duration.and_then(|it| Duration::try_from(it).ok()).map(|it| it.as_secs())
+}
