@@ -72,6 +72,11 @@ impl Bench {
         self.channel_with(Wants::default()).await
     }
 
+    /// A channel whose source can be read with a short lease, for cases that wait until one lapses.
+    pub(crate) async fn brief_channel(&self) -> Result<Channel> {
+        self.channel_with(Wants { brief: true, ..Wants::default() }).await
+    }
+
     pub(crate) async fn channel_with(&self, wants: Wants) -> Result<Channel> {
         let number = self.0.channels.fetch_add(1, Ordering::SeqCst);
         let stem = format!("{}-{number}", self.0.stem);
@@ -138,14 +143,19 @@ impl Channel {
     }
 
     pub(crate) async fn send_keyed(&self, key: &str, tag: &str, mut command: Value) -> Result<()> {
-        if let Some(command) = command.as_object_mut() {
-            command.insert("tag".to_owned(), tag.into());
-        }
+        name(&mut command, tag);
         let message = Outgoing {
             ordering_key: Some(key.to_owned()),
             body: command.to_string().into(),
             ..Outgoing::default()
         };
+        self.send_message(message).await
+    }
+
+    /// As [`send`](Self::send), the message having no key.
+    pub(crate) async fn send_without_key(&self, tag: &str, mut command: Value) -> Result<()> {
+        name(&mut command, tag);
+        let message = Outgoing { body: command.to_string().into(), ..Outgoing::default() };
         self.send_message(message).await
     }
 
@@ -188,6 +198,7 @@ impl Channel {
     pub(crate) async fn holds(&self, place: Place, messages: u64) -> Result<()> {
         let sink = self.gauge(place).await?;
         let began = Instant::now();
+        let mut pause = POLL * 4;
         loop {
             let depth = sink.depth().await?.messages.context("the broker gives no depth")?;
             if depth == messages {
@@ -196,7 +207,8 @@ impl Channel {
             if began.elapsed() > PATIENCE {
                 bail!("{place:?} holds {depth} messages, expected {messages}");
             }
-            sleep(POLL * 4).await;
+            sleep(pause).await;
+            pause = (pause * 3 / 2).min(POLL * 16);
         }
     }
 
@@ -236,6 +248,13 @@ impl Channel {
             }
         }
         Ok(())
+    }
+}
+
+/// Names the message in its command.
+fn name(command: &mut Value, tag: &str) {
+    if let Some(command) = command.as_object_mut() {
+        command.insert("tag".to_owned(), tag.into());
     }
 }
 

@@ -1,6 +1,9 @@
 //! What the table has cells for: a configuration, a variant, and the servers that stand behind a cell.
 
 use std::fmt;
+use std::time::Duration;
+
+use pumphouse_contract::ports::LeaseSetting;
 
 /// One row of the conformance matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -10,17 +13,25 @@ pub(crate) enum Configuration {
     SnsRaw,
     SnsEnveloped,
     SnsFifo,
+    PubsubPull,
+    PubsubPullOrdered,
+    PubsubStream,
+    PubsubStreamOrdered,
     Memory,
     Durable,
 }
 
 impl Configuration {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::SqsStandard,
         Self::SqsFifo,
         Self::SnsRaw,
         Self::SnsEnveloped,
         Self::SnsFifo,
+        Self::PubsubPull,
+        Self::PubsubPullOrdered,
+        Self::PubsubStream,
+        Self::PubsubStreamOrdered,
         Self::Memory,
         Self::Durable,
     ];
@@ -32,6 +43,10 @@ impl Configuration {
             Self::SnsRaw => "SNS→SQS standard raw",
             Self::SnsEnveloped => "SNS→SQS standard enveloped",
             Self::SnsFifo => "SNS→SQS FIFO",
+            Self::PubsubPull => "Pub/Sub pull",
+            Self::PubsubPullOrdered => "Pub/Sub pull ordered",
+            Self::PubsubStream => "Pub/Sub stream",
+            Self::PubsubStreamOrdered => "Pub/Sub stream ordered",
             Self::Memory => "embedded memory",
             Self::Durable => "embedded durable",
         }
@@ -50,13 +65,106 @@ impl Configuration {
         matches!(self, Self::SnsRaw | Self::SnsEnveloped | Self::SnsFifo)
     }
 
+    pub(crate) fn is_pubsub(self) -> bool {
+        self.is_pubsub_ordered() || matches!(self, Self::PubsubPull | Self::PubsubStream)
+    }
+
+    pub(crate) fn is_pubsub_ordered(self) -> bool {
+        matches!(self, Self::PubsubPullOrdered | Self::PubsubStreamOrdered)
+    }
+
+    #[cfg(feature = "pubsub")]
+    pub(crate) fn is_stream(self) -> bool {
+        matches!(self, Self::PubsubStream | Self::PubsubStreamOrdered)
+    }
+
+    /// Whether this build has what the row needs.
+    pub(crate) fn is_built(self) -> bool {
+        if self.is_embedded() {
+            return true;
+        }
+        if self.is_pubsub() { cfg!(feature = "pubsub") } else { cfg!(feature = "sqs") }
+    }
+
     /// The servers that it is shown against. ElasticMQ has no SNS.
     pub(crate) fn servers(self) -> &'static [Server] {
         match self {
             Self::SqsStandard | Self::SqsFifo => &[Server::Fauxqs, Server::ElasticMq],
             Self::SnsRaw | Self::SnsEnveloped | Self::SnsFifo => &[Server::Fauxqs],
+            Self::PubsubPull
+            | Self::PubsubPullOrdered
+            | Self::PubsubStream
+            | Self::PubsubStreamOrdered => &[Server::Emulator],
             Self::Memory | Self::Durable => &[Server::None],
         }
+    }
+}
+
+/// What the cases have to know of a row.
+impl Configuration {
+    /// Whether C-17 holds. Of an ordered stream the service sends a key's followers again with their head, so that
+    /// a count says little about its own message.
+    pub(crate) fn has_guard(self) -> bool {
+        self != Self::PubsubStreamOrdered
+    }
+
+    /// Whether a destination knows a copy again that it has already.
+    pub(crate) fn deduplicates(self) -> bool {
+        self.is_embedded() || self.is_fifo()
+    }
+
+    /// Whether every body can be handed over as it is.
+    pub(crate) fn decodes_everything(self) -> bool {
+        self.is_embedded() || self.is_pubsub()
+    }
+
+    /// Whether headers are more than text.
+    pub(crate) fn has_typed_headers(self) -> bool {
+        !self.is_pubsub()
+    }
+
+    /// As many headers as a message of the broker may have, where there is a limit.
+    pub(crate) fn most_headers(self) -> usize {
+        if self.is_embedded() {
+            40
+        } else if self.is_pubsub() {
+            100
+        } else {
+            10
+        }
+    }
+
+    /// The broker's own limit nearest to the one that is wished for. Pub/Sub takes five at least.
+    pub(crate) fn native_limit(self, wished: u32) -> u32 {
+        if self.is_pubsub() { wished.max(5) } else { wished }
+    }
+
+    /// Whether the servers move what is beyond the broker's own limit. The emulator of Pub/Sub fails at it where a
+    /// subscription is ordered: every pull is answered UNKNOWN from then on, and the message stays.
+    pub(crate) fn native_moves(self) -> bool {
+        !self.is_embedded() && !self.is_pubsub_ordered()
+    }
+
+    /// The shortest lease that a case can wait for.
+    pub(crate) fn shortest_lease(self) -> Duration {
+        Duration::from_secs(if self.is_pubsub() { 10 } else { 2 })
+    }
+
+    pub(crate) fn lease_setting(self) -> LeaseSetting {
+        match self {
+            Self::PubsubPull | Self::PubsubPullOrdered => LeaseSetting::OnSource,
+            _ => LeaseSetting::OnReceive,
+        }
+    }
+
+    /// Whether order keeps a message back whose lease lapsed. Such a lapse is shown with one that has no key.
+    pub(crate) fn withholds_lapsed(self) -> bool {
+        self.is_pubsub_ordered()
+    }
+
+    /// Whether a destination tells its depth.
+    pub(crate) fn tells_depth(self) -> bool {
+        !self.is_pubsub()
     }
 }
 
@@ -67,6 +175,8 @@ pub(crate) enum Server {
     None,
     Fauxqs,
     ElasticMq,
+    /// Google's emulator of Pub/Sub.
+    Emulator,
 }
 
 /// The two dispatch modes.
@@ -102,6 +212,7 @@ impl fmt::Display for Cell {
             Server::None => Ok(()),
             Server::Fauxqs => f.write_str("/fauxqs"),
             Server::ElasticMq => f.write_str("/elasticmq"),
+            Server::Emulator => f.write_str("/emulator"),
         }
     }
 }

@@ -12,12 +12,10 @@ use pumphouse_pump::{Deduplicate, Dispatch, KeySource, Pump, Settings, Sinks, Su
 use tracing::Level;
 
 use crate::bench::{Channel, until};
-use crate::cell::Variant;
+use crate::cell::{Cell, Variant};
 use crate::logs::{self, Line};
 use crate::recorder::{Calls, Notes, Recorded};
-use crate::rows::Place;
-#[cfg(feature = "sqs")]
-use crate::rows::Rig;
+use crate::rows::{Fault, Place};
 use crate::tap::{Leak, Tap};
 
 /// Deliveries at once in the concurrent variant.
@@ -109,9 +107,9 @@ impl Setup {
         self
     }
 
-    fn settings(&self, variant: Variant) -> Settings {
+    fn settings(&self, cell: Cell) -> Settings {
         Settings {
-            dispatch: match variant {
+            dispatch: match cell.variant {
                 Variant::Sequential => Dispatch::Sequential,
                 Variant::Concurrent => Dispatch::Concurrent(CONCURRENCY),
             },
@@ -120,7 +118,7 @@ impl Setup {
                 backoff: self.backoff,
                 window: self.window,
                 on_fault: self.on_fault,
-                guard: true,
+                guard: cell.configuration.has_guard(),
             },
             honours_copies: self.reads != Place::Source,
             lease: if self.short_lease { SHORT } else { LONG },
@@ -159,7 +157,7 @@ impl Host {
             Guest::Steered => world.steered.clone(),
             Guest::TextOnly => world.text_only.clone(),
         };
-        let settings = setup.settings(channel.bench.cell().variant);
+        let settings = setup.settings(channel.bench.cell());
         let pump = Pump::start(Subscription {
             name: name.as_str().into(),
             source_name: channel.queue(setup.reads).into(),
@@ -242,69 +240,45 @@ impl Host {
 
     /// The next publishes to a destination fail without having reached it.
     pub(crate) fn publishes_fail(&self, place: Place, times: usize) {
-        #[cfg(feature = "sqs")]
-        if let Rig::Sqs(sqs) = self.channel.bench.rig() {
-            sqs.on("SendMessage", self.channel.queue(place)).times(times as u64).drop_before();
-            return;
-        }
-        if let Some(leak) = self.leak(place) {
-            leak.refuse.store(times, Ordering::SeqCst);
-        }
+        self.spoil(Fault::Publish, place, times);
     }
 
     /// The next publishes to a destination reach it, and nobody hears of it.
     pub(crate) fn publishes_unconfirmed(&self, place: Place, times: usize) {
-        #[cfg(feature = "sqs")]
-        if let Rig::Sqs(sqs) = self.channel.bench.rig() {
-            sqs.on("SendMessage", self.channel.queue(place)).times(times as u64).drop_after();
-            return;
-        }
-        if let Some(leak) = self.leak(place) {
-            leak.unconfirmed.store(times, Ordering::SeqCst);
-        }
+        self.spoil(Fault::Confirmation, place, times);
     }
 
     /// The next acknowledgements fail.
     pub(crate) fn acks_fail(&self, times: usize) {
-        #[cfg(feature = "sqs")]
-        if let Rig::Sqs(sqs) = self.channel.bench.rig() {
-            let queue = self.channel.queue(Place::Source);
-            sqs.on("DeleteMessageBatch", queue).times(times as u64).drop_before();
-            return;
-        }
-        self.tap.script.fail_acks.store(times, Ordering::SeqCst);
+        self.spoil(Fault::Ack, Place::Source, times);
     }
 
     /// The next releases fail.
     pub(crate) fn releases_fail(&self, times: usize) {
-        #[cfg(feature = "sqs")]
-        if let Rig::Sqs(sqs) = self.channel.bench.rig() {
-            let queue = self.channel.queue(Place::Source);
-            let rule = sqs.on("ChangeMessageVisibilityBatch", queue);
-            rule.times(times as u64).error(500, "InternalFailure", "scripted");
-            return;
-        }
-        self.tap.script.fail_releases.store(times, Ordering::SeqCst);
+        self.spoil(Fault::Release, Place::Source, times);
     }
 
     /// One answer with messages never arrives.
     pub(crate) fn loses_an_answer(&self) {
-        #[cfg(feature = "sqs")]
-        if let Rig::Sqs(sqs) = self.channel.bench.rig() {
-            let lost = std::sync::atomic::AtomicBool::new(false);
-            sqs.on("ReceiveMessage", self.channel.queue(Place::Source)).rewrite(
-                move |_, answer| {
-                    let messages = answer.get("Messages").and_then(serde_json::Value::as_array);
-                    if messages.is_some_and(|it| !it.is_empty())
-                        && !lost.swap(true, Ordering::SeqCst)
-                    {
-                        *answer = serde_json::json!({});
-                    }
-                },
-            );
+        self.spoil(Fault::Answer, Place::Source, 1);
+    }
+
+    /// The next calls of a kind go wrong: between the host and its server, or at the port where there is none.
+    fn spoil(&self, fault: Fault, place: Place, times: usize) {
+        if self.channel.bench.rig().spoil(fault, &self.channel.queue(place), times) {
             return;
         }
-        self.tap.script.lose.store(1, Ordering::SeqCst);
+        let script = &self.tap.script;
+        let counter = match fault {
+            Fault::Publish => self.leak(place).map(|leak| &leak.refuse),
+            Fault::Confirmation => self.leak(place).map(|leak| &leak.unconfirmed),
+            Fault::Ack => Some(&script.fail_acks),
+            Fault::Release => Some(&script.fail_releases),
+            Fault::Answer => Some(&script.lose),
+        };
+        if let Some(counter) = counter {
+            counter.store(times, Ordering::SeqCst);
+        }
     }
 
     fn leak(&self, place: Place) -> Option<&Arc<Leak>> {

@@ -11,9 +11,11 @@ use pumphouse_pump::SystemClock;
 use pumphouse_sandbox::{Grants, HandlerSpec, Limits, Sandbox, SandboxSettings};
 use tempfile::TempDir;
 
+#[cfg(feature = "pubsub")]
+use pumphouse_test_brokers::PubsubEmulator;
 #[cfg(feature = "sqs")]
 use pumphouse_test_brokers::{ElasticMq, Fauxqs, Storage};
-#[cfg(feature = "sqs")]
+#[cfg(any(feature = "pubsub", feature = "sqs"))]
 use tokio::sync::OnceCell;
 
 /// Calls of all trials at once; each subscription has its own limit below it.
@@ -32,6 +34,8 @@ pub(crate) struct World {
     fauxqs: OnceCell<Fauxqs>,
     #[cfg(feature = "sqs")]
     elasticmq: OnceCell<ElasticMq>,
+    #[cfg(feature = "pubsub")]
+    emulator: OnceCell<PubsubEmulator>,
 }
 
 impl World {
@@ -51,6 +55,8 @@ impl World {
             fauxqs: OnceCell::new(),
             #[cfg(feature = "sqs")]
             elasticmq: OnceCell::new(),
+            #[cfg(feature = "pubsub")]
+            emulator: OnceCell::new(),
         }))
     }
 
@@ -70,6 +76,12 @@ impl World {
     pub(crate) async fn elasticmq(&self) -> Result<String> {
         let start = || ElasticMq::start(Storage::Memory);
         Ok(self.elasticmq.get_or_try_init(start).await?.endpoint())
+    }
+
+    /// The endpoint of Google's emulator, which is started for the first who asks.
+    #[cfg(feature = "pubsub")]
+    pub(crate) async fn emulator(&self) -> Result<String> {
+        Ok(self.emulator.get_or_try_init(PubsubEmulator::start).await?.endpoint())
     }
 }
 

@@ -51,15 +51,18 @@ fn rejecting(headers: Headers, key: &str, command: &Value) -> Outgoing {
     }
 }
 
-fn of_all_kinds() -> Headers {
-    [
+/// Headers of every kind that the row has.
+fn of_all_kinds(bench: &Bench) -> Headers {
+    let text = [
         ("type", HeaderValue::from("order.placed")),
         ("colour", HeaderValue::from("blå, \"quoted\" & <marked>")),
+    ];
+    let others = [
         ("price", HeaderValue::Number("12.50".into())),
         ("raw", HeaderValue::Binary(Bytes::from_static(b"\x00\x01\xfe\xff"))),
-    ]
-    .into_iter()
-    .collect()
+    ];
+    let others = others.into_iter().filter(|_| bench.configuration().has_typed_headers());
+    text.into_iter().chain(others).collect()
 }
 
 async fn everything(bench: Bench) -> Result<Shown> {
@@ -71,7 +74,7 @@ async fn everything(bench: Bench) -> Result<Shown> {
         steps.pop();
         steps.push(last);
     }
-    let sent = rejecting(of_all_kinds(), "key-1", &command);
+    let sent = rejecting(of_all_kinds(&bench), "key-1", &command);
     let began = bench.world().clock.wall();
     channel.send_message(sent.clone()).await?;
     channel.holds(Place::DeadLetter, 1).await?;
@@ -146,7 +149,7 @@ async fn body(bench: Bench) -> Result<Shown> {
 async fn full(bench: Bench) -> Result<Shown> {
     let channel = bench.channel().await?;
     let host = channel.host(Setup::default()).await?;
-    let number = if bench.configuration().is_embedded() { 40 } else { 10 };
+    let number = bench.configuration().most_headers();
     let headers: Headers =
         (0..number).map(|n| (format!("header-{n:02}"), format!("value {n}"))).collect();
     let command = json!({ "do": "reject", "reason": "unacceptable", "text": "full" });
@@ -183,7 +186,7 @@ async fn largest(bench: &Bench) -> Result<Shown> {
     Ok(Absent)
 }
 
-/// 140 KB of body and as much of description, where the destination takes 200 or 256 KiB.
+/// 140 KB of body and as much of description, where the destination takes 200 or 256 KiB, or an attribute 1 KiB.
 async fn size_limit(bench: Bench) -> Result<Shown> {
     if bench.configuration().is_embedded() {
         return largest(&bench).await;

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Absent, Case, Present, Shown, case, defer, metadata, rising, steps};
 use crate::bench::{Bench, Channel, same};
 use crate::host::Setup;
-use crate::rows::{Place, Rig};
+use crate::rows::Place;
 
 pub(super) const CASES: &[Case] = &[
     case!(
@@ -126,33 +126,23 @@ async fn elsewhere(bench: Bench) -> Result<Shown> {
 async fn foreign(bench: Bench) -> Result<Shown> {
     let channel = bench.channel().await?;
     copied(&channel).await?;
-    match bench.rig() {
+    let Some(seen) = bench.rig().foreign(&channel.queue(Place::DeadLetter)).await? else {
         // No other client can open it: the queue is read as an ordinary source, and nothing is hidden there.
-        Rig::Embedded(_) => {
-            let reader = channel.host(Setup { budget: -1, ..reading(-1) }).await?;
-            reader.called("m", 2).await?;
-            reader.stop().await?;
-            let call = reader.calls.of("m").remove(0);
-            let reason = call.message.headers.text(names::REJECTION_REASON);
-            same("the reason", reason, Some("DeliveryError"))?;
-            Ok(Absent)
-        }
-        #[cfg(feature = "sqs")]
-        Rig::Sqs(sqs) => {
-            let seen = sqs.foreign(&channel.queue(Place::DeadLetter)).await?;
-            same("the reason", seen.metadata(names::REJECTION_REASON), "DeliveryError")?;
-            same("the stamp", seen.metadata(names::DELIVERY_COUNT), "1")?;
-            same(
-                "the source",
-                seen.metadata(names::ORIGINAL_TOPIC),
-                &channel.queue(Place::Source),
-            )?;
-            let mut sent = defer();
-            if let Some(sent) = sent.as_object_mut() {
-                sent.insert("tag".into(), "m".into());
-            }
-            same("the body", seen.body.as_str(), sent.to_string().as_str())?;
-            Ok(Present)
-        }
+        let reader = channel.host(Setup { budget: -1, ..reading(-1) }).await?;
+        reader.called("m", 2).await?;
+        reader.stop().await?;
+        let call = reader.calls.of("m").remove(0);
+        let reason = call.message.headers.text(names::REJECTION_REASON);
+        same("the reason", reason, Some("DeliveryError"))?;
+        return Ok(Absent);
+    };
+    same("the reason", seen.metadata(names::REJECTION_REASON), "DeliveryError")?;
+    same("the stamp", seen.metadata(names::DELIVERY_COUNT), "1")?;
+    same("the source", seen.metadata(names::ORIGINAL_TOPIC), &channel.queue(Place::Source))?;
+    let mut sent = defer();
+    if let Some(sent) = sent.as_object_mut() {
+        sent.insert("tag".into(), "m".into());
     }
+    same("the body", seen.body.as_str(), sent.to_string().as_str())?;
+    Ok(Present)
 }

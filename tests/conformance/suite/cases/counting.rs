@@ -1,16 +1,23 @@
 //! C-1, C-2, C-3, C-8: the broker counts, and the host passes the number on.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use pumphouse_contract::copy::names;
 use pumphouse_contract::ports::Counter;
 use pumphouse_contract::{Budget, Counted};
+use tracing::Level;
 
-use super::{Absent, Case, Present, Shown, ack, case, defer_ms, defers, is_exact, rising, steps};
+use super::rejecting::ROUTED;
+use super::{
+    Absent, Case, Present, Shown, ack, case, defer, defer_ms, defers, is_exact, metadata, rising,
+    steps,
+};
 use crate::bench::{Bench, Channel, same};
 use crate::cases::findings;
 use crate::host::{Host, Setup};
-use crate::rows::Place;
+use crate::rows::{Place, Wants};
 
 pub(super) const CASES: &[Case] = &[
     case!("C-1", "release", release, "a released message presents a higher count"),
@@ -30,7 +37,12 @@ pub(super) const CASES: &[Case] = &[
         nth,
         "the n-th delivery presents n − 1 (exact), or at least that (approximate)"
     ),
-    case!("C-8", "", advances, "the count advances, so that no budget is unenforceable"),
+    case!(
+        "C-8",
+        "",
+        advances,
+        "where no count advances, F-3 names it and the window holds; elsewhere it does advance"
+    ),
 ];
 
 async fn handled_to_its_end(channel: &Channel, host: &Host, tag: &str) -> Result<()> {
@@ -52,14 +64,19 @@ async fn release(bench: Bench) -> Result<Shown> {
 
 /// The settlements go no further than the pump, so that the lease alone brings the message back.
 async fn lapse(bench: Bench) -> Result<Shown> {
-    let channel = bench.channel().await?;
+    let channel = bench.brief_channel().await?;
     let host = channel.host(Setup { short_lease: true, ..Setup::default() }).await?;
     host.tap.script.swallow.store(usize::MAX, Ordering::SeqCst);
-    channel.send("m", ack()).await?;
+    if bench.configuration().withholds_lapsed() {
+        channel.send_without_key("m", ack()).await?;
+    } else {
+        channel.send("m", ack()).await?;
+    }
     host.called("m", 3).await?;
-    if let Some(calls) = bench.rig().calls() {
-        let settles = |name: &&String| name.starts_with("Change") || name.starts_with("Delete");
-        let settling: Vec<_> = calls.keys().filter(settles).collect();
+    if let Some((calls, operations)) = bench.rig().calls().zip(bench.rig().operations()) {
+        let settles = |name: &&str| calls.contains_key(*name);
+        let settling: Vec<_> =
+            [operations.ack, operations.release].into_iter().filter(settles).collect();
         ensure!(settling.is_empty(), "a host that settles nothing called {settling:?}");
     }
     host.tap.script.swallow.store(0, Ordering::SeqCst);
@@ -129,7 +146,7 @@ async fn first(bench: Bench) -> Result<Shown> {
 }
 
 async fn lost_answer(bench: Bench) -> Result<Shown> {
-    let channel = bench.channel().await?;
+    let channel = bench.brief_channel().await?;
     let host = channel.host(Setup { short_lease: true, ..Setup::default() }).await?;
     host.loses_an_answer();
     channel.send("m", ack()).await?;
@@ -165,7 +182,7 @@ async fn nth(bench: Bench) -> Result<Shown> {
 async fn advances(bench: Bench) -> Result<Shown> {
     let channel = bench.channel().await?;
     let host = channel.host(Setup::default()).await?;
-    ensure!(host.capabilities().count_advances, "every row of this release counts");
+    ensure!(host.capabilities().count_advances, "a source of this row counts");
     channel.send("m", defers(2)).await?;
     handled_to_its_end(&channel, &host, "m").await?;
     rising(&host.calls.counts("m"))?;
@@ -173,5 +190,48 @@ async fn advances(bench: Bench) -> Result<Shown> {
     facts.budget = Budget::Deliveries(3);
     let said = pumphouse_contract::findings::budget_unenforceable(&facts, &[]);
     same("what F-3 says", said, None)?;
+    if bench.configuration().is_pubsub() {
+        return stands_still(&bench).await;
+    }
     Ok(Absent)
+}
+
+/// A subscription without a dead-letter policy: every delivery presents 0, a budget above 1 is not reached, and the
+/// window still is.
+async fn stands_still(bench: &Bench) -> Result<Shown> {
+    let wants = Wants { uncounted: true, ..Wants::default() };
+    let channel = bench.channel_with(wants).await?;
+    let window = Some(Duration::from_secs(3));
+    let host = channel.host(Setup { window, ..Setup::budget(2) }).await?;
+    ensure!(!host.capabilities().count_advances, "a count that stands still must be said");
+    channel.send("m", defer_ms(500)).await?;
+    channel.holds(Place::DeadLetter, 1).await?;
+    channel.holds(Place::Source, 0).await?;
+    host.stop().await?;
+    let counts = host.calls.counts("m");
+    ensure!(counts.len() > 2, "a budget of 2 can't be kept here, saw {counts:?}");
+    ensure!(counts.iter().all(|count| *count == 0), "nothing counts here, saw {counts:?}");
+    let copy = channel.copy(Place::DeadLetter).await?;
+    let why = metadata(&copy, names::REJECTION_MESSAGE);
+    ensure!(why.contains("retry.window is over"), "the text is {why:?}");
+    let mut lines = host.logs();
+    lines.retain(|line| line.message != ROUTED && line.level <= Level::INFO);
+    ensure!(lines.len() <= 1, "expected one line at most, for the start, saw {lines:?}");
+    at_once_all_the_same(&channel).await?;
+    let mut facts = findings::facts(&channel).await?;
+    facts.count_stands_still = Some("it has no dead-letter policy".to_owned());
+    let said = pumphouse_contract::findings::budget_unenforceable(&facts, &[]);
+    let said = said.unwrap_or_default();
+    ensure!(said.contains("it has no dead-letter policy"), "F-3 says {said:?}");
+    Ok(Present)
+}
+
+/// A budget of 1 is kept also where nothing counts (C-5).
+async fn at_once_all_the_same(channel: &Channel) -> Result<()> {
+    let host = channel.host(Setup::budget(1)).await?;
+    channel.send("once", defer()).await?;
+    channel.holds(Place::DeadLetter, 1).await?;
+    channel.holds(Place::Source, 0).await?;
+    host.stop().await?;
+    same("calls under a budget of 1", host.calls.counts("once"), vec![0])
 }

@@ -118,7 +118,7 @@ async fn duplicate(bench: Bench) -> Result<Shown> {
 }
 
 async fn before_the_ack(bench: Bench) -> Result<Shown> {
-    let channel = bench.channel().await?;
+    let channel = bench.brief_channel().await?;
     let store = Store::open(&bench)?;
     let host = channel.host(Setup { short_lease: true, ..store.setup(-1) }).await?;
     host.tap.script.swallow.store(1, Ordering::SeqCst);
@@ -148,7 +148,7 @@ async fn before_the_mark(bench: Bench) -> Result<Shown> {
 }
 
 async fn no_key(bench: Bench) -> Result<Shown> {
-    let channel = bench.channel().await?;
+    let channel = bench.brief_channel().await?;
     let store = Store::open(&bench)?;
     let host = channel.host(Setup { short_lease: true, ..store.setup(-1) }).await?;
     host.tap.script.swallow.store(1, Ordering::SeqCst);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use pumphouse_contract::copy::names;
-use pumphouse_contract::ports::{Action, Ordering};
+use pumphouse_contract::ports::Action;
 use tokio::time::sleep;
 use tracing::Level;
 
@@ -104,13 +104,13 @@ async fn unknown_outcome(bench: Bench) -> Result<Shown> {
     host.stop().await?;
     same("errors", errors(&host, NOT_ROUTED, "m")?.len(), 1)?;
     // Where the destination deduplicates, the second copy is the first one.
-    let copies = if host.capabilities().ordering == Ordering::Key { 1 } else { 2 };
+    let copies = if bench.configuration().deduplicates() { 1 } else { 2 };
     channel.copies(Place::DeadLetter, copies).await?;
     Ok(Present)
 }
 
 async fn failed_removal(bench: Bench) -> Result<Shown> {
-    let channel = bench.channel().await?;
+    let channel = bench.brief_channel().await?;
     let host = channel.host(Setup { short_lease: true, ..Setup::budget(1) }).await?;
     host.acks_fail(2);
     channel.send("m", defer()).await?;
@@ -166,7 +166,7 @@ async fn backoff(bench: Bench) -> Result<Shown> {
 }
 
 async fn failed_release(bench: Bench) -> Result<Shown> {
-    let channel = bench.channel().await?;
+    let channel = bench.brief_channel().await?;
     let host = channel.host(Setup { short_lease: true, ..Setup::default() }).await?;
     host.releases_fail(2);
     channel.send("m", steps([defer_ms(0), ack()])).await?;
@@ -189,6 +189,9 @@ async fn native_ends_it(bench: Bench) -> Result<Shown> {
     }
     let host = channel.host(setup).await?;
     channel.send("m", defer()).await?;
+    if !bench.configuration().native_moves() {
+        return ends_unmoved(&channel, &host).await;
+    }
     channel.holds(Place::Native, 1).await?;
     let calls = host.calls.len();
     ensure!(calls > 3 && calls <= 5, "expected 4 or 5 calls, saw {calls}");
@@ -198,6 +201,21 @@ async fn native_ends_it(bench: Bench) -> Result<Shown> {
     host.stop().await?;
     without_metadata(&channel).await?;
     Ok(Present)
+}
+
+/// A server that fails to move a message which is beyond its limit, and answers no pull from then on: the calls end,
+/// the host goes on asking, and the message stays.
+async fn ends_unmoved(channel: &Channel, host: &Host) -> Result<Shown> {
+    host.called("m", 4).await?;
+    host.noted("ReceiveFailed", 2).await?;
+    let calls = host.calls.len();
+    ensure!(calls <= 5, "expected 4 or 5 calls, saw {calls}");
+    ensure!(!errors(host, NOT_ROUTED, "m")?.is_empty(), "no error was logged");
+    sleep(Duration::from_secs(10)).await;
+    same("calls after ten more seconds", host.calls.len(), calls)?;
+    same("messages at the source", channel.depth(Place::Source).await?, 1)?;
+    host.stop().await?;
+    Ok(Absent)
 }
 
 async fn without_metadata(channel: &Channel) -> Result<()> {
@@ -226,7 +244,8 @@ async fn guard_ends_the_calls(bench: &Bench, channel: &Channel, setup: Setup) ->
 }
 
 async fn effective_limit(bench: Bench) -> Result<Shown> {
-    let channel = bench.channel_with(Wants { native: Some(3), ..Wants::default() }).await?;
+    let limit = bench.configuration().native_limit(3);
+    let channel = bench.channel_with(Wants { native: Some(limit), ..Wants::default() }).await?;
     let host = channel.host(Setup::budget(10)).await?;
     channel.send("m", defer()).await?;
     if bench.configuration().is_embedded() {
@@ -235,16 +254,25 @@ async fn effective_limit(bench: Bench) -> Result<Shown> {
         same("calls without a limit of the broker's own", host.calls.len(), 10)?;
         return Ok(Absent);
     }
-    channel.holds(Place::Native, 1).await?;
+    let moves = bench.configuration().native_moves();
+    if moves {
+        channel.holds(Place::Native, 1).await?;
+    } else {
+        host.noted("ReceiveFailed", 1).await?;
+    }
     sleep(Duration::from_secs(2)).await;
     host.stop().await?;
     let calls = host.calls.len();
-    ensure!((1..=3).contains(&calls), "expected 1 to 3 calls, saw {calls}");
-    without_metadata(&channel).await?;
+    let most = usize::try_from(limit)?;
+    ensure!((1..=most).contains(&calls), "expected 1 to {most} calls, saw {calls}");
     same("copies of the host's", channel.depth(Place::DeadLetter).await?, 0)?;
-    same("the broker's limit afterwards", channel.facts().await?.native_limit, Some(3))?;
-    let other = bench.channel().await?;
+    same("the broker's limit afterwards", channel.facts().await?.native_limit, Some(limit))?;
+    let other = bench.channel_with(Wants { uncounted: true, ..Wants::default() }).await?;
     other.host(Setup::budget(10)).await?.stop().await?;
     same("a limit that nobody asked for", other.facts().await?.native_limit, None)?;
+    if !moves {
+        return Ok(Absent);
+    }
+    without_metadata(&channel).await?;
     Ok(Present)
 }

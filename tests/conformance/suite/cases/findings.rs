@@ -21,7 +21,7 @@ pub(super) const CASES: &[Case] = &[
         "F-3",
         "",
         unenforceable,
-        "a budget over a rejection destination is named; an ordinary source has none to name"
+        "a budget that can't be kept is named: over a rejection destination, or where nothing counts"
     ),
     case!(
         "F-4",
@@ -92,18 +92,21 @@ async fn suspicious(bench: Bench) -> Result<Shown> {
 }
 
 async fn native_first(bench: Bench) -> Result<Shown> {
-    let channel = bench.channel_with(Wants { native: Some(4), ..Wants::default() }).await?;
+    let limit = bench.configuration().native_limit(4);
+    let channel = bench.channel_with(Wants { native: Some(limit), ..Wants::default() }).await?;
     let facts = facts(&channel).await?;
     let with = |budget| SubscriptionFacts { budget: Budget::Deliveries(budget), ..facts.clone() };
-    same("findings below the limit", review(&[with(3)]), vec![])?;
+    same("findings below the limit", review(&[with(limit - 1)]), vec![])?;
     if bench.configuration().is_embedded() {
         same("the broker's own limit", facts.native_limit, None)?;
-        same("findings at any budget", review(&[with(4)]), vec![])?;
+        same("findings at any budget", review(&[with(limit)]), vec![])?;
         return Ok(Absent);
     }
-    same("M as the queue says it", facts.native_limit, Some(4))?;
-    warns(&[with(4)], Rule::F2, &["`orders`", "max_deliveries = 4", "the effective limit is 4"])?;
-    warns(&[with(9)], Rule::F2, &["max_deliveries = 9", "the effective limit is 4"])?;
+    same("M as the queue says it", facts.native_limit, Some(limit))?;
+    let effective = format!("the effective limit is {limit}");
+    let budget = format!("max_deliveries = {limit}");
+    warns(&[with(limit)], Rule::F2, &["`orders`", &budget, &effective])?;
+    warns(&[with(9)], Rule::F2, &["max_deliveries = 9", &effective])?;
     Ok(Present)
 }
 
@@ -120,16 +123,27 @@ async fn unenforceable(bench: Bench) -> Result<Shown> {
     warns(&[sound.clone(), reader.clone()], Rule::F3, &says)?;
     let declared = SubscriptionFacts { rejected: true, ..reader };
     warns(&[declared], Rule::F3, &["`reader`", "keeps the count"])?;
+    if bench.configuration().is_pubsub() {
+        let channel = bench.channel_with(Wants { uncounted: true, ..Wants::default() }).await?;
+        let counts = channel.source().await?.capabilities().count_advances;
+        same("whether a source without a policy counts", counts, false)?;
+        let uncounted = SubscriptionFacts {
+            count_stands_still: Some("there is no policy".to_owned()),
+            ..facts(&channel).await?
+        };
+        warns(&[uncounted], Rule::F3, &["`orders`", "= 3", "there is no policy"])?;
+    }
     Ok(Present)
 }
 
 async fn unbounded(bench: Bench) -> Result<Shown> {
-    let sound = sound(&bench).await?;
-    let unbounded = SubscriptionFacts { budget: Budget::Unlimited, ..sound };
+    let channel = bench.channel_with(Wants { uncounted: true, ..Wants::default() }).await?;
+    let unbounded = SubscriptionFacts { budget: Budget::Unlimited, ..facts(&channel).await? };
     warns(std::slice::from_ref(&unbounded), Rule::F4, &["`orders`", "without a bound"])?;
     let windowed = SubscriptionFacts { window: Some(Duration::from_secs(9)), ..unbounded };
     same("findings with a window", review(&[windowed]), vec![])?;
-    let channel = bench.channel_with(Wants { native: Some(4), ..Wants::default() }).await?;
+    let limit = bench.configuration().native_limit(4);
+    let channel = bench.channel_with(Wants { native: Some(limit), ..Wants::default() }).await?;
     let limited = SubscriptionFacts { budget: Budget::Unlimited, ..facts(&channel).await? };
     let found = review(std::slice::from_ref(&limited)).len();
     same(

@@ -99,10 +99,8 @@ async fn allocations_of_reading(bench: Bench) -> Result<Shown> {
         let (_, allocated) = allocations::of(|| Attempt::parse(text));
         same(&format!("allocations for the counter {text:?}"), allocated, 0)?;
     }
-    #[cfg(feature = "sqs")]
-    if !bench.configuration().is_embedded() {
-        same("allocations of the transport", crate::rows::allocations_of_counting("7")?, 0)?;
-    }
+    let transport = bench.rig().allocations_of_counting()?;
+    same("allocations of the transport", transport.unwrap_or_default(), 0)?;
     let (_, control) = allocations::of(|| "counted".to_owned());
     same("allocations that the counting allocator sees in the control", control, 1)?;
     Ok(Present)
@@ -111,7 +109,9 @@ async fn allocations_of_reading(bench: Bench) -> Result<Shown> {
 /// What the host has called so far, without the receives: those that bring nothing don't belong to a message.
 fn called(bench: &Bench) -> BTreeMap<String, u64> {
     let mut calls = bench.rig().calls().unwrap_or_default();
-    calls.remove("ReceiveMessage");
+    if let Some(operations) = bench.rig().operations() {
+        calls.remove(operations.receive);
+    }
     calls
 }
 
@@ -129,12 +129,12 @@ async fn calls(bench: Bench) -> Result<Shown> {
     let channel = bench.channel().await?;
     let setup = Setup { budget: 2, dead_letter: Some(Place::DeadLetter), ..Setup::default() };
     let host = channel.host(setup).await?;
-    if bench.rig().calls().is_none() {
+    let Some(operations) = bench.rig().operations() else {
         channel.send("m", ack()).await?;
         host.acked("m").await?;
         host.stop().await?;
         return Ok(Absent);
-    }
+    };
     let ack = operation(&bench, &channel, &host, "a", ack()).await?;
     let twice = operation(&bench, &channel, &host, "b", steps([defer(), super::ack()])).await?;
     let rejection = operation(&bench, &channel, &host, "c", reject("delivery-error")).await?;
@@ -145,7 +145,7 @@ async fn calls(bench: Bench) -> Result<Shown> {
     same("messages of each receive", deliveries, vec![1; 6])?;
     let release = without(&twice, &ack)?;
     let configuration = bench.configuration();
-    ledger::measured(configuration, "delivery", "1 ReceiveMessage")?;
+    ledger::measured(configuration, "delivery", operations.delivery)?;
     ledger::measured(configuration, "acknowledgement", &ack)?;
     ledger::measured(configuration, "release", &release)?;
     ledger::measured(configuration, "rejection", &rejection)?;
@@ -207,7 +207,9 @@ async fn same_message(bench: Bench) -> Result<Shown> {
         same("the body", &delivery.message.body, &first.message.body)?;
     }
     rising(&host.calls.counts("m"))?;
-    let published = bench.rig().calls().and_then(|calls| calls.get("SendMessage").copied());
+    let called = bench.rig().calls().unwrap_or_default();
+    let published =
+        bench.rig().operations().and_then(|operations| called.get(operations.publish).copied());
     same("publishes", published.unwrap_or_default(), 0)?;
     Ok(Present)
 }

@@ -5,11 +5,9 @@ use bytes::Bytes;
 use pumphouse_contract::copy::names;
 use pumphouse_contract::{Headers, Outgoing};
 
-use super::{
-    Absent, Case, Present, Shown, ack, case, defer, handled_within, is_exact, metadata, reject,
-};
-use crate::bench::{Bench, both, same};
-use crate::host::Setup;
+use super::{Absent, Case, Present, Shown, ack, case, defer, handled_within, metadata, reject};
+use crate::bench::{Bench, Channel, both, same};
+use crate::host::{Host, Setup};
 use crate::rows::Place;
 
 pub(super) const CASES: &[Case] = &[
@@ -41,6 +39,14 @@ async fn guard(bench: Bench) -> Result<Shown> {
         channel.send("m", ack()).await?;
         channel.deliver_in_vain(Place::Source, 4).await?;
         let host = channel.host(Setup::budget(1)).await?;
+        if !bench.configuration().has_guard() {
+            host.acked("m").await?;
+            channel.holds(Place::Source, 0).await?;
+            host.stop().await?;
+            let counts = host.calls.counts("m");
+            ensure!(counts.iter().all(|count| *count >= 4), "handed over at {counts:?}");
+            return Ok(());
+        }
         channel.holds(Place::DeadLetter, 1).await?;
         channel.holds(Place::Source, 0).await?;
         host.stop().await?;
@@ -62,7 +68,7 @@ async fn guard(bench: Bench) -> Result<Shown> {
         same("the count", host.calls.counts("m"), vec![3])
     };
     both(beyond(), below()).await?;
-    Ok(Present)
+    Ok(if bench.configuration().has_guard() { Present } else { Absent })
 }
 
 async fn copies(bench: Bench) -> Result<Shown> {
@@ -90,6 +96,9 @@ async fn own_rejection(bench: Bench) -> Result<Shown> {
     let setup = Setup { invalid_message: Some(Place::Missing), ..Setup::budget(1) };
     let host = channel.host(setup).await?;
     channel.send("m", reject("unacceptable")).await?;
+    if !bench.configuration().has_guard() {
+        return stays_unacceptable(&bench, &channel, &host).await;
+    }
     channel.holds(Place::DeadLetter, 1).await?;
     channel.holds(Place::Source, 0).await?;
     host.stop().await?;
@@ -99,6 +108,20 @@ async fn own_rejection(bench: Bench) -> Result<Shown> {
     let why = metadata(&copy, names::REJECTION_MESSAGE);
     ensure!(why.contains("not handed to the handler"), "the text is {why:?}");
     Ok(Present)
+}
+
+/// Without the guard the message keeps its reason, and waits for its destination at any count.
+async fn stays_unacceptable(bench: &Bench, channel: &Channel, host: &Host) -> Result<Shown> {
+    host.called("m", 6).await?;
+    same("copies", channel.depth(Place::DeadLetter).await?, 0)?;
+    let missing = channel.queue(Place::Missing);
+    bench.rig().create_queue(&missing).await?;
+    channel.holds(Place::Missing, 1).await?;
+    channel.holds(Place::Source, 0).await?;
+    host.stop().await?;
+    let copy = channel.copy(Place::Missing).await?;
+    same("the reason", metadata(&copy, names::REJECTION_REASON), "Unacceptable")?;
+    Ok(Absent)
 }
 
 async fn undecodable(bench: Bench) -> Result<Shown> {
@@ -113,12 +136,14 @@ async fn undecodable(bench: Bench) -> Result<Shown> {
     channel.send_message(message).await?;
     channel.deliver_in_vain(Place::Source, 4).await?;
     let host = channel.host(Setup::budget(1)).await?;
-    if bench.configuration().is_embedded() {
-        // Every body can be decoded there, and this is an ordinary header: the guard alone speaks.
-        channel.holds(Place::DeadLetter, 1).await?;
+    if bench.configuration().decodes_everything() {
+        // This is an ordinary header there: the guard alone speaks, or where it is silent the handler gets the body.
+        let guarded = bench.configuration().has_guard();
+        channel.holds(Place::Source, 0).await?;
         host.stop().await?;
-        ensure!(is_exact(&host), "the embedded broker counts exactly");
-        same("calls", host.calls.len(), 0)?;
+        same("calls", host.calls.len(), usize::from(!guarded))?;
+        let copies = channel.depth(Place::DeadLetter).await?;
+        same("copies of the guard's", copies, u64::from(guarded))?;
         return Ok(Absent);
     }
     channel.holds(Place::Invalid, 1).await?;

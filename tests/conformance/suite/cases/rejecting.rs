@@ -36,7 +36,7 @@ pub(super) const CASES: &[Case] = &[
 const REASONS: [(&str, &str); 3] =
     [("unacceptable", "Unacceptable"), ("delivery-error", "DeliveryError"), ("none", "None")];
 
-const ROUTED: &str = "rejected message routed";
+pub(super) const ROUTED: &str = "rejected message routed";
 const DISCARDED: &str = "rejected message has no destination and is removed";
 
 async fn routing(bench: Bench) -> Result<Shown> {

@@ -185,7 +185,7 @@ async fn three_failures(bench: Bench) -> Result<Shown> {
     channel.send("never", reject("unacceptable")).await?;
     channel.send("failed", reject("delivery-error")).await?;
     channel.send("later", steps([defer(), ack()])).await?;
-    if !bench.configuration().is_embedded() {
+    if !bench.configuration().decodes_everything() {
         let headers: Headers = [("pumphouse-encoding", "base64")].into_iter().collect();
         let body = "no base64!".into();
         let key = Some("broken".into());
@@ -204,7 +204,7 @@ async fn three_failures(bench: Bench) -> Result<Shown> {
         same(&format!("calls for {tag}"), host.calls.counts(tag).len(), 1)?;
         same("its releases", host.tap.releases(tag), vec![])?;
     }
-    let unacceptable = if bench.configuration().is_embedded() { 1 } else { 2 };
+    let unacceptable = if bench.configuration().decodes_everything() { 1 } else { 2 };
     channel.copies(Place::Invalid, unacceptable).await?;
     channel.copies(Place::DeadLetter, 1).await?;
     Ok(Present)

@@ -9,7 +9,7 @@ use pumphouse_contract::ports::{Sink, Source};
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 
-use super::{Names, Place};
+use super::{Names, Place, QueueFacts, Wants};
 use crate::cell::Configuration;
 use crate::world::World;
 
@@ -35,7 +35,7 @@ impl Embedded {
         self.broker.lock().await.clone()
     }
 
-    pub(crate) async fn create(&self, names: &Names) -> Result<()> {
+    pub(crate) async fn create(&self, names: &Names, _: Wants) -> Result<()> {
         for place in [Place::Source, Place::DeadLetter, Place::Invalid] {
             self.create_queue(&names.of(place)).await?;
         }
@@ -50,16 +50,32 @@ impl Embedded {
         Ok(self.broker().await.exists(queue))
     }
 
-    pub(crate) async fn source(&self, queue: &str) -> Result<Arc<dyn Source>> {
+    pub(crate) async fn source(&self, names: &Names) -> Result<Arc<dyn Source>> {
+        self.look(&names.of(Place::Source)).await
+    }
+
+    pub(crate) async fn reader(&self, queue: &str) -> Result<Arc<dyn Source>> {
+        self.look(queue).await
+    }
+
+    pub(crate) async fn look(&self, queue: &str) -> Result<Arc<dyn Source>> {
         Ok(self.broker().await.source(queue)?)
+    }
+
+    pub(crate) async fn gauge(&self, queue: &str) -> Result<Arc<dyn Sink>> {
+        self.sink(queue).await
+    }
+
+    pub(crate) async fn facts(&self, _: &Names) -> Result<QueueFacts> {
+        Ok(QueueFacts::default())
     }
 
     pub(crate) async fn sink(&self, queue: &str) -> Result<Arc<dyn Sink>> {
         Ok(self.broker().await.sink(queue)?)
     }
 
-    pub(crate) async fn send(&self, queue: &str, message: Outgoing) -> Result<()> {
-        self.sink(queue).await?.publish(message).await?;
+    pub(crate) async fn send(&self, names: &Names, message: Outgoing) -> Result<()> {
+        self.sink(&names.of(Place::Source)).await?.publish(message).await?;
         Ok(())
     }
 

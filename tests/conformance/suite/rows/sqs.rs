@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use anyhow::{Context, Result, bail, ensure};
 use aws_sdk_sqs::types::MessageSystemAttributeName;
@@ -20,7 +21,7 @@ use pumphouse_test_brokers::raw;
 use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 
-use super::{Names, Place, QueueFacts, Wants, topics};
+use super::{Fault, Foreign, Names, Operations, Place, QueueFacts, Wants, one_less, topics};
 use crate::allocations;
 use crate::cell::{Cell, Configuration, Server};
 use crate::world::World;
@@ -39,25 +40,12 @@ pub(crate) struct Sqs {
     own: pumphouse_sqs::Sqs,
 }
 
-/// A message as a foreign client sees it.
-pub(crate) struct Foreign {
-    pub(crate) body: String,
-    packed: Value,
-}
-
-impl Foreign {
-    /// A piece of the metadata.
-    pub(crate) fn metadata(&self, name: &str) -> &str {
-        self.packed.get(name).and_then(Value::as_str).unwrap_or_default()
-    }
-}
-
 impl Sqs {
     pub(crate) async fn new(world: &Arc<World>, cell: Cell) -> Result<Self> {
         let endpoint = match cell.server {
             Server::Fauxqs => world.fauxqs().await?,
             Server::ElasticMq => world.elasticmq().await?,
-            Server::None => bail!("SQS needs a server"),
+            Server::None | Server::Emulator => bail!("SQS needs a server of its own"),
         };
         let proxy = Proxy::start(&endpoint).await?;
         let hosts = Mutex::new(connect(world, proxy.endpoint()).await?);
@@ -147,14 +135,48 @@ impl Sqs {
         Ok(())
     }
 
+    /// The servers end with the run, and nobody finds the queues of a trial that is over.
+    pub(crate) async fn close(&self) {}
+
     /// What hosts called so far, by operation.
     pub(crate) fn calls(&self) -> BTreeMap<String, u64> {
         self.proxy.counts()
     }
 
+    pub(crate) fn operations(&self) -> Operations {
+        Operations {
+            receive: "ReceiveMessage",
+            delivery: "1 ReceiveMessage",
+            release: "ChangeMessageVisibilityBatch",
+            ack: "DeleteMessageBatch",
+            publish: "SendMessage",
+        }
+    }
+
     /// A rule for what hosts call about a queue.
-    pub(crate) fn on(&self, operation: &str, queue: String) -> On<'_> {
+    fn on(&self, operation: &str, queue: String) -> On<'_> {
         self.proxy.on(operation).when(move |request| names_queue(request, &queue))
+    }
+
+    /// The next calls about a queue go wrong.
+    pub(crate) fn spoil(&self, fault: Fault, queue: &str, times: u64) {
+        let Operations { receive, release, ack, publish, .. } = self.operations();
+        let on = |operation| self.on(operation, queue.to_owned());
+        match fault {
+            Fault::Publish => on(publish).times(times).drop_before(),
+            Fault::Confirmation => on(publish).times(times).drop_after(),
+            Fault::Ack => on(ack).times(times).drop_before(),
+            Fault::Release => on(release).times(times).error(500, "InternalFailure", "scripted"),
+            Fault::Answer => {
+                let left = AtomicU64::new(times);
+                on(receive).rewrite(move |_, answer| {
+                    let messages = answer.get("Messages").and_then(Value::as_array);
+                    if messages.is_some_and(|it| !it.is_empty()) && one_less(&left) {
+                        *answer = json!({});
+                    }
+                })
+            }
+        };
     }
 
     pub(crate) async fn send(&self, names: &Names, message: Outgoing) -> Result<()> {
@@ -199,7 +221,9 @@ impl Sqs {
         let text = |pointer: &str| message.pointer(pointer).and_then(Value::as_str);
         let packed = text("/MessageAttributes/pumphouse/StringValue").context("no metadata")?;
         let body = text("/Body").unwrap_or_default().to_owned();
-        Ok(Foreign { body, packed: serde_json::from_str(packed)? })
+        let packed: Map<String, Value> = serde_json::from_str(packed)?;
+        let text = |(name, value): (String, Value)| Some((name, value.as_str()?.to_owned()));
+        Ok(Foreign { body, metadata: packed.into_iter().filter_map(text).collect() })
     }
 }
 
