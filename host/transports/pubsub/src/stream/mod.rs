@@ -8,6 +8,8 @@ mod keep;
 mod lane;
 mod session;
 mod shelf;
+#[cfg(test)]
+mod shelf_tests;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
