@@ -11,14 +11,10 @@ use common::{Client, Next, PLENTY, Reply, small, text, values};
 use pumphouse_test_brokers::grpc::{ANY, GrpcProxy, code};
 use pumphouse_test_brokers::{PubsubEmulator, raw};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 /// How long a test waits for what must not come.
 const SILENCE: Duration = Duration::from_millis(700);
-
-/// One for all tests; it ends with their process.
-static SHARED: OnceCell<PubsubEmulator> = OnceCell::const_new();
 
 struct Setting {
     proxy: GrpcProxy,
@@ -30,8 +26,7 @@ struct Setting {
 impl Setting {
     /// A project of this name with a topic and a subscription, without the proxy's knowledge.
     async fn new(project: &str) -> Self {
-        let server = SHARED.get_or_init(async || PubsubEmulator::start().await.unwrap()).await;
-        Self::before(server, project).await
+        Self::before(common::emulator().await, project).await
     }
 
     async fn before(server: &PubsubEmulator, project: &str) -> Self {
@@ -268,8 +263,9 @@ async fn it_ends_open_streams_with_a_status() {
     }
     drop((used, idle, hung));
     until(|| setting.proxy.in_flight(ANY) == 0).await;
-    let _next = setting.open().await;
-    until(|| setting.proxy.in_flight("StreamingPull") == 1).await;
+    let mut next = setting.open().await;
+    setting.publish("two").await.unwrap();
+    assert_eq!(data(&message(&mut next).await), ["two"], "none of them still takes messages");
 }
 
 /// What a client gives up, the server must see given up: it is asked through a second proxy.

@@ -4,12 +4,15 @@ use std::error::Error;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::HeaderMap;
 use hyper::body::{Body, Frame, Incoming};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use super::message::{Borders, Kept, changed};
 use super::rule::Edit;
@@ -20,8 +23,14 @@ use crate::faults::InFlight;
 /// The largest message that is looked at as a whole, in bytes: far beyond a service's limits.
 const MESSAGE_LIMIT: usize = 64 * 1024 * 1024;
 
+/// How long a half-closed stream may take to end.
+pub(super) const LINGER: Duration = Duration::from_secs(5);
+
 /// Resolves to the status that ends a stream early.
 pub(super) type Ending = Pin<Box<dyn Future<Output = u32> + Send>>;
+
+/// What ends a body before its time.
+type Fault = Result<Frame<Bytes>, Box<dyn Error + Send + Sync>>;
 
 type Polled<E> = Poll<Option<Result<Frame<Bytes>, E>>>;
 
@@ -38,6 +47,7 @@ pub(super) struct Opening {
     pub(super) message: Bytes,
     read: Bytes,
     rest: Option<Incoming>,
+    pub(super) is_stream: bool,
 }
 
 impl Opening {
@@ -59,7 +69,7 @@ impl Opening {
             }
         }
         let message = kept.first().map(Bytes::copy_from_slice).unwrap_or_default();
-        Ok(Self { message, read: kept.take_all(), rest: (!ended).then_some(body) })
+        Ok(Self { message, read: kept.take_all(), rest: (!ended).then_some(body), is_stream })
     }
 }
 
@@ -67,6 +77,7 @@ impl Opening {
 pub(super) struct Upward {
     read: Option<Bytes>,
     rest: Option<Incoming>,
+    is_stream: bool,
     over: Over,
     borders: Borders,
     tally: Arc<Tally>,
@@ -77,7 +88,14 @@ impl Upward {
     pub(super) fn new(opening: Opening, over: Over, tally: Arc<Tally>, method: &str) -> Self {
         let read = Some(opening.read).filter(|read| !read.is_empty());
         let method = method.to_owned();
-        Self { read, rest: opening.rest, over, borders: Borders::default(), tally, method }
+        let Opening { rest, is_stream, .. } = opening;
+        Self { read, rest, is_stream, over, borders: Borders::default(), tally, method }
+    }
+
+    /// A stream is half-closed rather than reset: see [`linger`].
+    fn given_up(&mut self, error: Box<dyn Error + Send + Sync>) -> Option<Fault> {
+        (self.read, self.rest) = (None, None);
+        (!self.is_stream).then_some(Err(error))
     }
 }
 
@@ -87,14 +105,15 @@ impl Body for Upward {
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled<Self::Error> {
         if Pin::new(&mut self.over).poll(context).is_ready() {
-            return Poll::Ready(Some(Err(Closed.into())));
+            return Poll::Ready(self.given_up(Closed.into()));
         }
         let frame = match (self.read.take(), &mut self.rest) {
             (Some(read), _) => Frame::data(read),
             (None, None) => return Poll::Ready(None),
             (None, Some(rest)) => match ready!(Pin::new(rest).poll_frame(context)) {
                 Some(Ok(frame)) => frame,
-                end => return Poll::Ready(end.map(|end| end.map_err(Into::into))),
+                Some(Err(error)) => return Poll::Ready(self.given_up(error.into())),
+                None => return Poll::Ready(None),
             },
         };
         let complete = frame.data_ref().map_or(0, |data| self.borders.pass(data));
@@ -116,6 +135,7 @@ pub(super) struct Downward {
     ending: Option<Ending>,
     tally: Arc<Tally>,
     method: String,
+    is_stream: bool,
     awaited: Option<Awaited>,
     _in_flight: Option<InFlight>,
 }
@@ -131,14 +151,18 @@ impl Downward {
             ending: None,
             tally,
             method: String::new(),
+            is_stream: false,
             awaited: None,
             _in_flight: None,
         }
     }
 
     pub(super) fn new(inner: Incoming, awaited: Awaited, tally: Arc<Tally>, method: &str) -> Self {
-        let method = method.to_owned();
-        Self { inner: Some(inner), awaited: Some(awaited), method, ..Self::none(tally) }
+        let mut body = Self::none(tally);
+        body.inner = Some(inner);
+        body.awaited = Some(awaited);
+        body.method = method.to_owned();
+        body
     }
 
     pub(super) fn edited(mut self, edit: Option<Arc<Edit>>, request: Bytes) -> Self {
@@ -147,6 +171,7 @@ impl Downward {
     }
 
     pub(super) fn ending(mut self, ending: Option<Ending>) -> Self {
+        self.is_stream = ending.is_some();
         self.ending = ending;
         self
     }
@@ -163,9 +188,17 @@ impl Downward {
         }
         let Poll::Ready(code) = self.ending.as_mut()?.as_mut().poll(context) else { return None };
         self.ending = None;
-        self.inner = None;
-        self.awaited = None;
+        self.let_go();
         Some(status_trailers(code, "by rule"))
+    }
+
+    fn let_go(&mut self) {
+        self.awaited = None;
+        let inner = self.inner.take().filter(|inner| self.is_stream && !inner.is_end_stream());
+        // Without a runtime, this is the end of all.
+        if let (Some(inner), Ok(runtime)) = (inner, Handle::try_current()) {
+            runtime.spawn(linger(inner));
+        }
     }
 
     /// What of these bytes goes on now.
@@ -180,6 +213,21 @@ impl Downward {
         }
         out.into()
     }
+}
+
+impl Drop for Downward {
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}
+
+/// Reads what is left of a stream that was half-closed, so that it is not reset for a while. The
+/// Pub/Sub emulator goes on giving messages to a stream that was reset, which Google does not;
+/// one that is half-closed it ends at once.
+pub(super) async fn linger(mut body: Incoming) {
+    let reading = async { while let Some(Ok(_)) = body.frame().await {} };
+    // A server that does not end it gets the reset after all.
+    let _ = timeout(LINGER, reading).await;
 }
 
 impl Body for Downward {

@@ -1,6 +1,7 @@
 //! What happens between a call and its answer.
 
 use std::fmt::Write;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{sleep, timeout};
 
-use super::body::{Downward, Ending, Opening, Upward};
+use super::body::{Downward, Ending, LINGER, Opening, Upward, linger};
 use super::rule::{Action, Edit};
 use super::tally::Tally;
 use crate::faults::{Gate, Journal, Rules, Serve, Valve};
@@ -149,7 +150,7 @@ impl Wire {
 
     async fn forward(
         &self,
-        mut server: Server,
+        server: Server,
         method: &str,
         parts: &Parts,
         opening: Opening,
@@ -157,13 +158,13 @@ impl Wire {
     ) -> Result<Answer, Closed> {
         let uri: Uri =
             format!("http://{}{}", self.upstream, parts.uri.path()).parse().map_err(|_| Closed)?;
-        let message = opening.message.clone();
+        let (message, is_stream) = (opening.message.clone(), opening.is_stream);
         let (awaited, over) = oneshot::channel();
         let mut request = Request::new(Upward::new(opening, over, self.tally.clone(), method));
         *request.method_mut() = parts.method.clone();
         *request.uri_mut() = uri;
         *request.headers_mut() = passed_on(&parts.headers);
-        let mut answer = server.send_request(request).await.map_err(|_| Closed)?;
+        let mut answer = ask(server, request, is_stream).await?;
         if edit.is_some() {
             answer.headers_mut().remove(CONTENT_LENGTH);
         }
@@ -171,6 +172,33 @@ impl Wire {
             |body| Downward::new(body, awaited, self.tally.clone(), method).edited(edit, message);
         Ok(answer.map(passed))
     }
+}
+
+/// The head of the answer. A stream that is given up before is half-closed, and its answer read.
+async fn ask(
+    mut server: Server,
+    request: Request<Upward>,
+    is_stream: bool,
+) -> Result<Response<Incoming>, Closed> {
+    let asking = server.send_request(request);
+    if !is_stream {
+        return asking.await.map_err(|_| Closed);
+    }
+    let (mut wanted, head) = oneshot::channel();
+    tokio::spawn(async move {
+        let mut asking = pin!(asking);
+        let answer = tokio::select! {
+            answer = &mut asking => answer,
+            () = wanted.closed() => match timeout(LINGER, asking).await {
+                Ok(answer) => answer,
+                Err(_) => return,
+            },
+        };
+        if let Err(Ok(answer)) = wanted.send(answer) {
+            linger(answer.into_body()).await;
+        }
+    });
+    head.await.map_err(|_| Closed)?.map_err(|_| Closed)
 }
 
 /// The status of the next reset; for a call that is no stream, never.

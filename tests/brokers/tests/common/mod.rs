@@ -1,4 +1,6 @@
-//! A gRPC client as small as it gets: messages are written and read by hand.
+//! The emulator that tests share, and a gRPC client as small as it gets: messages are written and read by hand.
+
+#![allow(dead_code)]
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,12 +12,20 @@ use hyper::body::{Body, Frame, Incoming};
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use pumphouse_test_brokers::PubsubEmulator;
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use tokio::sync::{OnceCell, mpsc};
 use tokio::time::timeout;
 
 /// Far longer than anything here takes.
 pub(crate) const PLENTY: Duration = Duration::from_secs(20);
+
+/// One for all tests of a file; it ends with their process.
+static SHARED: OnceCell<PubsubEmulator> = OnceCell::const_new();
+
+pub(crate) async fn emulator() -> &'static PubsubEmulator {
+    SHARED.get_or_init(async || PubsubEmulator::start().await.unwrap()).await
+}
 
 /// A field of a protobuf message: its number and what it holds.
 pub(crate) fn text(number: u8, value: &[u8]) -> Vec<u8> {
