@@ -241,4 +241,4 @@ fn identifier(key: &str) -> String {
 
 #[cfg(test)]
 #[path = "outgoing_tests.rs"]
-mod tests;
+pub(crate) mod tests;

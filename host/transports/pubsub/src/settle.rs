@@ -14,14 +14,24 @@ use tonic_types::StatusExt;
 use crate::Pubsub;
 use crate::calls::{Fault, Kind, bounded};
 
-/// The most entries of one settlement: a request may have 512 KiB, and an id has about 200 bytes.
+/// The most entries of one settlement.
 pub(crate) const BATCH: usize = 1_000;
+
+/// The most bytes of the ids of one request, which may have 512 KiB. An id has about 200 bytes, and more where
+/// delivery is exactly once.
+const BATCH_BYTES: usize = 480 * 1_024;
+
+/// What an id takes beside its own bytes.
+const ID_FRAME: usize = 4;
 
 /// The longest delay, and the longest extension.
 pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(600);
 
-/// How an exactly-once subscription says that an id is lost.
-const LOST: &str = "PERMANENT_FAILURE_";
+/// How an exactly-once subscription says that an id is no longer ours.
+const LOST: &str = "PERMANENT_FAILURE_INVALID_ACK_ID";
+
+/// How it begins to say that asking again won't help.
+const PERMANENT: &str = "PERMANENT_FAILURE_";
 
 /// Settles the deliveries of one subscription.
 #[derive(Clone)]
@@ -45,15 +55,15 @@ impl Settler {
                 Action::Release(after) => releases.entry(seconds(after)).or_default().push(id),
             }
         }
-        let acks = join_all(acks.chunks(BATCH).map(|ids| self.acknowledge(ids.to_vec())));
+        let acks = join_all(parts(acks).into_iter().map(|ids| self.acknowledge(ids)));
         let releases = join_all(releases.into_iter().flat_map(|(seconds, ids)| {
-            let chunks: Vec<_> = ids.chunks(BATCH).map(<[String]>::to_vec).collect();
-            chunks.into_iter().map(move |ids| self.modify(ids, seconds))
+            parts(ids).into_iter().map(move |ids| self.modify(ids, seconds))
         }));
         let (acks, releases) = join(acks, releases).await;
-        let mut refusals: HashMap<String, Refusal> =
+        let refusals: HashMap<String, Refusal> =
             acks.into_iter().chain(releases).flatten().collect();
-        let one = |settlement: Settlement| match refusals.remove(&ack_id(&settlement.receipt)) {
+        let one = |settlement: Settlement| match refusals.get(&ack_id(&settlement.receipt)).cloned()
+        {
             None => Ok(()),
             Some((failure, text)) => Err(Unsettled { settlement, failure, text }),
         };
@@ -90,6 +100,25 @@ impl Settler {
     }
 }
 
+/// Ids in their order, in as few requests as take them.
+fn parts(ids: Vec<String>) -> Vec<Vec<String>> {
+    let (mut parts, mut bytes) = (Vec::<Vec<String>>::new(), 0);
+    for id in ids {
+        let size = id.len() + ID_FRAME;
+        match parts.last_mut() {
+            Some(part) if part.len() < BATCH && bytes + size <= BATCH_BYTES => {
+                bytes += size;
+                part.push(id);
+            }
+            _ => {
+                bytes = size;
+                parts.push(vec![id]);
+            }
+        }
+    }
+    parts
+}
+
 pub(crate) fn ack_id(receipt: &Receipt) -> String {
     receipt.as_text().into_owned()
 }
@@ -122,5 +151,13 @@ fn refusals(ids: &[String], fault: Option<Fault>) -> HashMap<String, Refusal> {
 }
 
 fn of_reason(why: &str) -> Failure {
-    if why.starts_with(LOST) { Failure::Gone } else { Failure::Retry }
+    match why {
+        LOST => Failure::Gone,
+        _ if why.starts_with(PERMANENT) => Failure::Refused,
+        _ => Failure::Retry,
+    }
 }
+
+#[cfg(test)]
+#[path = "settle_tests.rs"]
+mod tests;
