@@ -14,6 +14,8 @@ use pumphouse_pubsub::{
 use pumphouse_test_brokers::PubsubEmulator;
 use tokio::sync::OnceCell;
 
+use crate::logs;
+
 pub(crate) const PROJECT: &str = "works";
 
 /// Nobody listens there.
@@ -46,11 +48,14 @@ impl Clock for TestClock {
 }
 
 pub(crate) fn settings(endpoint: &str) -> PubsubSettings {
-    PubsubSettings {
-        project: Some(PROJECT.into()),
-        endpoint: Some(endpoint.to_owned()),
-        ..PubsubSettings::new(Arc::new(TestClock(Instant::now())))
-    }
+    // Before anything is logged.
+    logs::listen();
+    let mut settings = PubsubSettings::new(Arc::new(TestClock(Instant::now())));
+    settings.project = Some(PROJECT.into());
+    settings.endpoint = Some(endpoint.to_owned());
+    // The emulator shares a small machine with everything else that is tested.
+    settings.timeouts.admin = Duration::from_secs(30);
+    settings
 }
 
 pub(crate) async fn connect(endpoint: &str) -> Pubsub {
@@ -102,6 +107,8 @@ pub(crate) struct Foreign {
 
 impl Foreign {
     pub(crate) async fn connect(endpoint: &str) -> Self {
+        // Google's library needs a cryptography, which our connection gives the process.
+        connect(endpoint).await;
         let nobody = || anonymous::Builder::new().build();
         let topics = TopicAdmin::builder().with_endpoint(endpoint).with_credentials(nobody());
         let subscriptions =

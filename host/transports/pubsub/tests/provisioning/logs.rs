@@ -1,11 +1,11 @@
 //! What is logged at warn while a test looks.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::Once;
 
 use tracing::field::{Field, Visit};
-use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry;
@@ -13,26 +13,25 @@ use tracing_subscriber::registry;
 /// One warning: its message and its fields by their names.
 pub(crate) type Warning = BTreeMap<&'static str, String>;
 
-/// Listens to this thread, which a test's runtime does not leave.
-pub(crate) struct Warnings {
-    seen: Arc<Mutex<Vec<Warning>>>,
-    _listening: DefaultGuard,
+thread_local! {
+    /// A test has a thread of its own, which its runtime does not leave.
+    static SEEN: RefCell<Vec<Warning>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Warnings {
-    pub(crate) fn listen() -> Self {
-        let seen = Arc::default();
-        let subscriber = registry().with(Capture(Arc::clone(&seen)));
-        Self { seen, _listening: tracing::subscriber::set_default(subscriber) }
-    }
-
-    /// What came since the last look.
-    pub(crate) fn take(&self) -> Vec<Warning> {
-        std::mem::take(&mut *self.seen.lock().expect("not poisoned"))
-    }
+/// Listens on all threads. One subscriber for all: whether a line is wanted is remembered for the whole process.
+pub(crate) fn listen() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        tracing::subscriber::set_global_default(registry().with(Capture)).expect("the only one");
+    });
 }
 
-struct Capture(Arc<Mutex<Vec<Warning>>>);
+/// What this test's thread warned of since the last look.
+pub(crate) fn take() -> Vec<Warning> {
+    SEEN.take()
+}
+
+struct Capture;
 
 impl<S: Subscriber> Layer<S> for Capture {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
@@ -40,7 +39,7 @@ impl<S: Subscriber> Layer<S> for Capture {
         if ours && *event.metadata().level() <= Level::WARN {
             let mut fields = Fields(BTreeMap::new());
             event.record(&mut fields);
-            self.0.lock().expect("not poisoned").push(fields.0);
+            SEEN.with_borrow_mut(|seen| seen.push(fields.0));
         }
     }
 }
