@@ -435,7 +435,7 @@ async fn a_stream_says_its_lease_within_bounds() {
     }
 }
 
-/// Ordering does not hold back what is published later, where Google's does.
+/// Whoever reads a stream must hold back the followers by itself.
 #[tokio::test]
 async fn a_stream_is_given_the_next_of_a_key_while_one_is_out() {
     let project = Project::with("followed", json!({ "enableMessageOrdering": true })).await;

@@ -17,6 +17,12 @@ const SLICES_PER_SECOND: u64 = 20;
 /// The most that a limited connection reads at a time, in bytes.
 const SCRATCH: usize = 4_096;
 
+/// What a client sends first that speaks HTTP/2. No other method begins so.
+const HTTP2: &[u8] = b"PRI";
+
+/// How often a beginning that came in parts is looked at.
+const PEEK_EVERY: Duration = Duration::from_millis(5);
+
 /// Shared by all connections of a proxy.
 #[derive(Debug, Default)]
 pub(crate) struct Valve {
@@ -77,6 +83,21 @@ impl Gate {
         valve.open.fetch_add(1, Ordering::SeqCst);
         let born = valve.freezes.load(Ordering::SeqCst);
         Self { stream, valve, born, reading: None, writing: None }
+    }
+
+    /// Whether the client begins as HTTP/2 does. What it sent stays to be read.
+    pub(crate) async fn speaks_http2(&self) -> io::Result<bool> {
+        let mut begin = [0; HTTP2.len()];
+        loop {
+            let read = self.stream.peek(&mut begin).await?;
+            if read == 0 || begin.get(..read) != HTTP2.get(..read) {
+                return Ok(false);
+            }
+            if read == HTTP2.len() {
+                return Ok(true);
+            }
+            sleep(PEEK_EVERY).await;
+        }
     }
 
     fn is_silent(&self) -> bool {

@@ -222,8 +222,8 @@ impl Drop for Downward {
 }
 
 /// Reads what is left of a stream that was half-closed, so that it is not reset for a while. The
-/// Pub/Sub emulator goes on giving messages to a stream that was reset, which Google does not;
-/// one that is half-closed it ends at once.
+/// Pub/Sub emulator may go on giving messages to a stream that was reset, and tests would wait
+/// for their leases; one that is half-closed it ends at once.
 pub(super) async fn linger(mut body: Incoming) {
     let reading = async { while let Some(Ok(_)) = body.frame().await {} };
     // A server that does not end it gets the reset after all.

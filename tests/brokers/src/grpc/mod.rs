@@ -1,6 +1,7 @@
 //! A proxy between a client and a gRPC server, for faults that happen on purpose.
 //!
-//! It speaks HTTP/2 without TLS, counts calls by the method's name (`Pull`, `Acknowledge`,
+//! It speaks HTTP/2 without TLS (a connection that speaks HTTP/1.1, as REST clients of the same
+//! address do, passes unseen, and is cut, slowed and silenced with the others), counts calls by the method's name (`Pull`, `Acknowledge`,
 //! `StreamingPull`), and follows rules:
 //!
 //! ```no_run

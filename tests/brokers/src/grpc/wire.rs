@@ -13,6 +13,7 @@ use hyper::http::request::Parts;
 use hyper::service::service_fn;
 use hyper::{Request, Response, Uri};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::copy_bidirectional;
 use tokio::net::TcpStream;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{sleep, timeout};
@@ -57,11 +58,18 @@ impl Serve for Wire {
     }
 
     /// Each connection has one of its own to the server, and they end together.
-    async fn serve(self: Arc<Self>, gate: Gate) {
+    async fn serve(self: Arc<Self>, mut gate: Gate) {
+        let Ok(is_grpc) = gate.speaks_http2().await else { return };
         let connecting = timeout(CONNECT_TIMEOUT, TcpStream::connect(&self.upstream)).await;
         let Ok(Ok(stream)) = connecting else { return };
         // Without it a small frame would wait for the confirmation of the one before it.
         let _ = stream.set_nodelay(true);
+        if !is_grpc {
+            // An error of either is a peer that left.
+            let mut stream = stream;
+            let _ = copy_bidirectional(&mut gate, &mut stream).await;
+            return;
+        }
         let client = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
         let Ok((server, to_server)) = client.handshake(TokioIo::new(stream)).await else { return };
         let service = service_fn(|call| self.clone().answer(server.clone(), call));
