@@ -111,7 +111,7 @@ async fn unary(endpoint: &str, method: &str, message: &[u8]) -> Result<Bytes, Er
         let request = Request::post(format!("{endpoint}/{method}"))
             .header(CONTENT_TYPE, "application/grpc")
             .header(TE, "trailers")
-            .body(Full::from(framed))
+            .body(Full::<Bytes>::from(framed))
             .map_err(failed(endpoint))?;
         let response = server.send_request(request).await.map_err(failed(endpoint))?;
         let (head, body) = response.into_parts();

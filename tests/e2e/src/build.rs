@@ -62,8 +62,15 @@ fn forget_ended(folder: &Path) {
 fn build() -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "-p", "pumphouse", "--message-format=json-render-diagnostics"]);
-    if cfg!(not(feature = "sqs")) {
+    if cfg!(not(all(feature = "sqs", feature = "pubsub"))) {
         cargo.arg("--no-default-features");
+        for (with, feature) in
+            [(cfg!(feature = "sqs"), "sqs"), (cfg!(feature = "pubsub"), "pubsub")]
+        {
+            if with {
+                cargo.args(["--features", feature]);
+            }
+        }
     }
     let output = cargo.current_dir(root()).stderr(Stdio::inherit()).output().expect("cargo runs");
     assert!(output.status.success(), "the binary does not build");

@@ -1,31 +1,14 @@
 //! Queues of real SQS servers, as another program sees them.
 
-use std::future::Future;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use pumphouse_test_brokers::{ElasticMq, Fauxqs, Storage, raw};
 use serde_json::{Map, Value, json};
-use tokio::runtime::Runtime;
 
 use crate::scene::Scene;
+use crate::servers::block_on;
 use crate::wait::{LONG, poll, until};
-
-/// Where servers and proxies live: it lasts as long as the process.
-fn runtime() -> &'static Runtime {
-    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
-    RUNTIME.get_or_init(|| {
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        builder.worker_threads(2).enable_all().build().expect("a runtime")
-    })
-}
-
-/// Waits for what servers and proxies do.
-pub fn block_on<F: Future>(future: F) -> F::Output {
-    let _inside = runtime().enter();
-    runtime().block_on(future)
-}
 
 /// The fauxqs that many tests share.
 #[must_use]
@@ -40,14 +23,6 @@ pub fn elasticmq() -> String {
     static SERVER: OnceLock<ElasticMq> = OnceLock::new();
     let start = || block_on(ElasticMq::start(Storage::Memory)).expect("ElasticMQ");
     SERVER.get_or_init(start).endpoint()
-}
-
-/// A name that no other test uses.
-#[must_use]
-pub fn unique(name: &str) -> String {
-    static COUNTER: AtomicU32 = AtomicU32::new(0);
-    let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-    format!("{name}-{}-{number}", std::process::id())
 }
 
 /// A scene whose hosts find this server, and credentials that it does not look at.

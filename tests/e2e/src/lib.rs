@@ -19,8 +19,14 @@ mod cloud;
 mod host;
 mod log;
 mod port;
+#[cfg(feature = "pubsub")]
+pub mod pubsub;
+#[cfg(feature = "pubsub")]
+pub mod python;
 mod room;
 mod scene;
+#[cfg(any(feature = "sqs", feature = "pubsub"))]
+mod servers;
 mod suite;
 mod wait;
 
@@ -28,10 +34,12 @@ pub use admin::{Answer, Metrics, get, publish_to};
 pub use build::{assembled, binary, component_text, digest, guest, guests, root};
 pub use cli::{Ran, run, run_within};
 #[cfg(feature = "sqs")]
-pub use cloud::{Depth, Queue, block_on, elasticmq, fauxqs, scene, unique, unpacked};
+pub use cloud::{Depth, Queue, elasticmq, fauxqs, scene, unpacked};
 pub use host::{Host, Signal, resident};
 pub use log::{Call, Line, Log};
 pub use room::{Room, is_root};
 pub use scene::Scene;
+#[cfg(any(feature = "sqs", feature = "pubsub"))]
+pub use servers::{block_on, unique};
 pub use suite::{Named, run_all};
 pub use wait::{LONG, until, until_some};

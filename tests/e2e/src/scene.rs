@@ -127,7 +127,9 @@ impl Scene {
     }
 
     fn clean(&self, command: &mut Command) {
-        let ours = |name: &str| name == "RUST_LOG" || name.starts_with("AWS_");
+        let clouds = ["AWS_", "PUBSUB_", "GOOGLE_", "CLOUDSDK_"];
+        let ours =
+            |name: &str| name == "RUST_LOG" || clouds.iter().any(|prefix| name.starts_with(prefix));
         for (name, _) in std::env::vars_os() {
             if name.to_str().is_some_and(ours) {
                 command.env_remove(name);
