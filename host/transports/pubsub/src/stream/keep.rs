@@ -11,7 +11,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::Stream;
 use super::lane::Pushed;
-use super::shelf::{Arrived, Due, Left, Returns};
+use super::shelf::{Arrived, Due, Left, Lost, Returns};
 use crate::settle::{BATCH, seconds};
 
 /// How often leases are looked at.
@@ -84,11 +84,11 @@ impl Stream {
         }
     }
 
-    /// These are no longer ours: what is held of their keys goes back.
-    pub(super) async fn give_up(&self, ack_ids: &[String]) {
+    /// These will not be settled: what is held of their keys goes back.
+    pub(super) async fn give_up(&self, ack_ids: &[String], lost: Lost) {
         let order = self.returning.lock().await;
         for id in ack_ids {
-            let back = self.state().shelf.lost(id, self.now());
+            let back = self.state().shelf.lost(id, lost, self.now());
             self.give_back(back).await;
         }
         drop(order);

@@ -53,14 +53,24 @@ pub(crate) struct Out {
 /// A hole behind what is held: messages that went back, which come again before any other.
 #[derive(Debug)]
 pub(crate) struct Gap {
+    first: String,
+    /// The first, and all that went after it.
     gone: HashSet<String>,
-    /// When the first of them may be here again.
+    /// When the first may be here again.
     back: Mono,
 }
 
 impl Gap {
-    pub(crate) fn new(gone: impl IntoIterator<Item = String>, back: Mono) -> Self {
-        Self { gone: gone.into_iter().collect(), back }
+    pub(crate) fn new(first: String, others: impl IntoIterator<Item = String>, back: Mono) -> Self {
+        let gone = others.into_iter().chain([first.clone()]).collect();
+        Self { first, gone, back }
+    }
+
+    /// Whether this one is what comes next. As a rule that is the first. Where a later one is here although the
+    /// first may be, the first will not come, since the service keeps their order: the policy forwarded it, or
+    /// another host has it.
+    fn ends_with(&self, id: &str, now: Mono) -> bool {
+        id == self.first || (now >= self.back && self.gone.contains(id)) || self.is_over(now)
     }
 
     pub(crate) fn is_over(&self, now: Mono) -> bool {
@@ -130,9 +140,7 @@ impl Lane {
             return Place::Instead(at);
         }
         let Some(gap) = &mut self.gap else { return Place::Back };
-        // The first of them, as a rule. Where it is a later one the first will not come, since the service keeps
-        // their order: the policy forwarded it, or another host has it.
-        if gap.is_over(now) || gap.gone.contains(id) {
+        if gap.ends_with(id, now) {
             self.gap = None;
             return Place::Back;
         }
@@ -143,8 +151,9 @@ impl Lane {
     /// Takes everything from this index on out of the queue; what comes next is one of them.
     pub(crate) fn cut(&mut self, from: usize, back: Mono) -> Vec<Pushed> {
         let cut: Vec<Pushed> = self.queue.drain(from.min(self.queue.len())..).collect();
-        if !cut.is_empty() {
-            self.gap = Some(Gap::new(cut.iter().map(|held| held.id().to_owned()), back));
+        if let Some(first) = cut.first() {
+            let gone = cut.iter().map(|held| held.id().to_owned());
+            self.gap = Some(Gap::new(first.id().to_owned(), gone, back));
         }
         cut
     }

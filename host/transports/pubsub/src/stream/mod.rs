@@ -24,7 +24,7 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use self::lane::Pushed;
-use self::shelf::{Left, Shelf};
+use self::shelf::{Left, Lost, Shelf};
 use crate::incoming::{Reading, delivery};
 use crate::provision::Channelled;
 use crate::settle::{BATCH, LONGEST_DELAY, Settler, ack_id};
@@ -207,7 +207,7 @@ impl Stream {
             for one in found.iter_mut().filter(|one| extended.contains(one.ack_id())) {
                 one.until = until;
             }
-            self.give_up(&lost).await;
+            self.give_up(&lost, Lost::Leased).await;
         }
         let deliver = |one: Pushed| {
             let lease = Lease { received: one.at, until: one.until };
@@ -259,7 +259,8 @@ impl Stream {
         match (settlement.action, failure) {
             (Action::Ack, None) => self.state().shelf.acknowledged(&id, self.now()),
             (Action::Ack, Some(Failure::Retry)) => {}
-            (Action::Ack, Some(Failure::Gone | Failure::Refused)) => self.give_up(&[id]).await,
+            (Action::Ack, Some(Failure::Gone)) => self.give_up(&[id], Lost::Free).await,
+            (Action::Ack, Some(Failure::Refused)) => self.give_up(&[id], Lost::Leased).await,
             (Action::Release(_), Some(Failure::Retry)) => self.went_back(&id, Left::Still).await,
             (Action::Release(_), None | Some(Failure::Gone | Failure::Refused)) => {
                 self.went_back(&id, Left::Gone).await;

@@ -67,6 +67,15 @@ pub(crate) enum Left {
     Still,
 }
 
+/// Why a message will not be settled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// Its lease is over: the service may send it again.
+    Free,
+    /// It could not be settled. The service keeps it until its lease ends.
+    Leased,
+}
+
 #[derive(Debug)]
 pub(crate) struct Shelf {
     bound: usize,
@@ -155,7 +164,7 @@ impl Shelf {
             Place::Front | Place::Back if self.held >= self.bound => {
                 if self.ordered && !handled {
                     let back = now.plus(SURPLUS_AFTER);
-                    lane.gap = Some(Gap::new([pushed.id().to_owned()], back));
+                    lane.gap = Some(Gap::new(pushed.id().to_owned(), [], back));
                 }
                 arrived.surplus += 1;
                 arrived.back.add(SURPLUS_AFTER, pushed.received.ack_id);
@@ -230,27 +239,33 @@ impl Shelf {
         self.keep(name, lane, now);
     }
 
-    /// A message is no longer ours: what is held of its key goes back.
-    pub(crate) fn lost(&mut self, ack_id: &str, now: Mono) -> Returns {
+    /// A message will not be settled: what is held of its key goes back, for as long as the message itself may take.
+    pub(crate) fn lost(&mut self, ack_id: &str, lost: Lost, now: Mono) -> Returns {
         let mut back = Returns::default();
         let Some((name, mut lane)) = self.handed_over(ack_id) else { return back };
-        self.lose(&mut lane, now, &mut back);
+        self.lose(&mut lane, lost, now, &mut back);
         self.keep(name, lane, now);
         back
     }
 
-    fn lose(&mut self, lane: &mut Lane, now: Mono, back: &mut Returns) {
+    fn lose(&mut self, lane: &mut Lane, lost: Lost, now: Mono, back: &mut Returns) {
         let Some(out) = lane.out.take() else { return };
         self.out.remove(&out.ack_id);
         // Pushed again already: it is the next.
         if lane.queue.front().is_some_and(|first| first.id() == out.id) {
             return;
         }
-        for held in self.cut(lane, 0, now) {
-            back.add(Duration::ZERO, held.received.ack_id);
-        }
+        let from = match lost {
+            Lost::Free => now,
+            Lost::Leased => out.until.max(now),
+        };
+        let cut = self.cut(lane, 0, from);
         if self.ordered {
-            lane.gap.get_or_insert_with(|| Gap::new([], now)).also([out.id]);
+            let gone = cut.iter().map(|held| held.id().to_owned());
+            lane.gap = Some(Gap::new(out.id, gone, from));
+        }
+        for held in cut {
+            back.add(from.since(now), held.received.ack_id);
         }
     }
 
@@ -282,7 +297,9 @@ impl Shelf {
             }
             if self.ordered && !leaving.refused.is_empty() {
                 let back = now.plus(SURPLUS_AFTER);
-                lane.gap.get_or_insert_with(|| Gap::new([], back)).also(leaving.refused);
+                let first = leaving.refused.first().cloned().unwrap_or_default();
+                let gap = lane.gap.get_or_insert_with(|| Gap::new(first, [], back));
+                gap.also(leaving.refused);
             }
         }
         if self.closed {
@@ -300,7 +317,7 @@ impl Shelf {
         self.out.remove(&out.ack_id);
         if self.ordered {
             let gone = gone.iter().map(|held| held.id().to_owned());
-            lane.gap = Some(Gap::new(gone.chain([out.id]), now.plus(delay)));
+            lane.gap = Some(Gap::new(out.id, gone, now.plus(delay)));
         }
     }
 
@@ -319,7 +336,7 @@ impl Shelf {
     fn look_after(&mut self, lane: &mut Lane, now: Mono, need: Duration, due: &mut Due) {
         if lane.out.as_ref().is_some_and(|out| out.until <= now) {
             due.lapsed += 1;
-            self.lose(lane, now, &mut due.back);
+            self.lose(lane, Lost::Free, now, &mut due.back);
         }
         let ended = |held: &Pushed| held.until <= now || held.at.plus(LONGEST_HELD) <= now;
         if let Some(at) = lane.queue.iter().position(ended) {

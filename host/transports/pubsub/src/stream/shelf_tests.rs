@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use pumphouse_contract::Mono;
 
 use super::lane::Pushed;
-use super::shelf::{LONGEST_HELD, Left, Returns, Shelf};
+use super::shelf::{LONGEST_HELD, Left, Lost, Returns, Shelf};
 
 const S: fn(u64) -> Duration = Duration::from_secs;
 const LEASE: u64 = 40;
@@ -130,10 +130,27 @@ fn a_message_behind_a_lost_head_goes_back_and_the_head_is_next() {
     let mut shelf = ordered();
     push(&mut shelf, "k", &["a1", "b1", "c1"], 0);
     take(&mut shelf, 0);
-    assert_eq!(shelf.lost("a1", at(1)), back(0, &["b1", "c1"]));
+    assert_eq!(shelf.lost("a1", Lost::Free, at(1)), back(0, &["b1", "c1"]));
     assert_eq!(push(&mut shelf, "k", &["d1"], 1), back(0, &["d1"]));
     push(&mut shelf, "k", &["a2", "b2"], 2);
     assert_eq!(take(&mut shelf, 2), ["a2"]);
+}
+
+/// A head that could not be settled is the service's until its lease ends; nothing may come before it.
+#[test]
+fn behind_a_head_that_is_still_leased_nothing_comes_before_it() {
+    let mut shelf = ordered();
+    push(&mut shelf, "k", &["a1", "b1"], 0);
+    take(&mut shelf, 0);
+    assert_eq!(shelf.lost("a1", Lost::Leased, at(10)), back(30, &["b1"]));
+    assert_eq!(push(&mut shelf, "k", &["c1"], 11), back(29, &["c1"]));
+    assert_eq!(
+        push(&mut shelf, "k", &["b2"], 39),
+        back(1, &["b2"]),
+        "not before the head may come"
+    );
+    push(&mut shelf, "k", &["a2", "b3", "c2"], 40);
+    assert_eq!(take(&mut shelf, 40), ["a2"]);
 }
 
 #[test]
@@ -327,7 +344,7 @@ impl World {
         let Some(ack_id) = self.handled.take() else { return };
         let Some(number) = self.service.number(&ack_id) else {
             // The service says that the lease is lost.
-            let back = self.shelf.lost(&ack_id, at(self.now));
+            let back = self.shelf.lost(&ack_id, Lost::Free, at(self.now));
             return self.service.all_back(back, self.now);
         };
         self.service.messages[number].1 = At::Done;
@@ -370,7 +387,7 @@ impl World {
             Step::Acknowledge => self.acknowledge(),
             Step::LoseAcknowledgement => {
                 let Some(ack_id) = self.handled.take() else { return };
-                let back = self.shelf.lost(&ack_id, at(self.now));
+                let back = self.shelf.lost(&ack_id, Lost::Leased, at(self.now));
                 self.service.all_back(back, self.now);
             }
             Step::Release { delay, meanwhile, fails } => self.release(delay, meanwhile, fails),
