@@ -42,7 +42,8 @@ pub struct Pubsub {
     /// Made with the first sink.
     publisher: Arc<OnceCell<BasePublisher>>,
     pub(crate) credentials: Credentials,
-    pub(crate) project: String,
+    /// Of names that have none.
+    project: Option<String>,
     /// The address, with its scheme.
     pub(crate) endpoint: String,
     /// The address, where it is not Google's.
@@ -62,10 +63,10 @@ impl fmt::Debug for Pubsub {
 
 impl Pubsub {
     /// Reads the environment where our settings say nothing. Calls no Pub/Sub, but asks the machine's metadata
-    /// server for the project where nothing else names one, which takes some seconds where there is none.
+    /// server for the project where nothing else names one, which takes up to 2 seconds where there is none.
     ///
     /// # Errors
-    /// No project is known, there are no credentials, or the endpoint is no address.
+    /// There are no credentials, or the endpoint is no address.
     pub async fn connect(settings: PubsubSettings) -> Result<Self, PubsubError> {
         credentials::ensure_crypto();
         let endpoint = address(&settings);
@@ -77,7 +78,7 @@ impl Pubsub {
             Some(json) => credentials::of_json(json)?,
             None => credentials::of_the_environment()?,
         };
-        let project = project::find(&settings, plain).await?;
+        let project = project::find(&settings, plain).await;
         let PubsubSettings { timeouts, clock, resource_manager, .. } = settings;
         Ok(Self {
             polls,
@@ -97,10 +98,11 @@ impl Pubsub {
     /// # Errors
     /// What is wrong or missing, each difference named; [`ProvisionError::is_retryable`] where Pub/Sub is away.
     pub async fn source(&self, spec: SourceSpec) -> Result<Arc<dyn Source>, ProvisionError> {
-        let found = provision::source(self, &spec).await?;
+        let pubsub = self.beside(&spec.subscription)?;
+        let found = provision::source(&pubsub, &spec).await?;
         Ok(match spec.mode {
-            Mode::Pull => Arc::new(PullSource::new(self, &spec, found)),
-            Mode::Stream => Arc::new(StreamSource::new(self, &spec, found)),
+            Mode::Pull => Arc::new(PullSource::new(&pubsub, &spec, found)),
+            Mode::Stream => Arc::new(StreamSource::new(&pubsub, &spec, found)),
         })
     }
 
@@ -110,8 +112,9 @@ impl Pubsub {
     /// # Errors
     /// What is wrong or missing, each difference named; [`ProvisionError::is_retryable`] where Pub/Sub is away.
     pub async fn sink(&self, spec: SinkSpec) -> Result<Arc<dyn Sink>, ProvisionError> {
-        provision::sink(self, &spec).await?;
-        Ok(Arc::new(PubsubSink::new(self, &spec).await?))
+        let pubsub = self.beside(&spec.topic)?;
+        provision::sink(&pubsub, &spec).await?;
+        Ok(Arc::new(PubsubSink::new(&pubsub, &spec).await?))
     }
 
     /// What the subscription itself says for the findings: its policy, its retention, its order.
@@ -119,15 +122,28 @@ impl Pubsub {
     /// # Errors
     /// The subscription can't be asked.
     pub async fn facts(&self, spec: &SourceSpec) -> Result<SubscriptionFacts, ProvisionError> {
-        provision::facts(self, &self.subscription(&spec.subscription)).await
+        let pubsub = self.beside(&spec.subscription)?;
+        provision::facts(&pubsub, &pubsub.subscription(&spec.subscription)).await
+    }
+
+    /// Where no project is known, the ids beside a full name are of its project.
+    fn beside(&self, spelled: &str) -> Result<Self, ProvisionError> {
+        let known = self.project.as_deref();
+        let Some(project) = known.or_else(|| name::project(spelled)) else {
+            return Err(ProvisionError::Invalid {
+                resource: spelled.to_owned(),
+                problems: vec![PubsubError::NoProject.to_string()],
+            });
+        };
+        Ok(Self { project: Some(project.to_owned()), ..self.clone() })
     }
 
     pub(crate) fn subscription(&self, spelled: &str) -> String {
-        name::subscription(&self.project, spelled)
+        name::subscription(self.project.as_deref().unwrap_or_default(), spelled)
     }
 
     pub(crate) fn topic(&self, spelled: &str) -> String {
-        name::topic(&self.project, spelled)
+        name::topic(self.project.as_deref().unwrap_or_default(), spelled)
     }
 
     /// What settles.

@@ -3,7 +3,7 @@ use crate::calls::{Fault, Kind};
 /// Why there is no connection to make sources and sinks with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PubsubError {
-    /// No project is known.
+    /// No project is known, and an id needs one.
     #[error(
         "pubsub has no project: set its project, PUBSUB_PROJECT_ID or GOOGLE_CLOUD_PROJECT, or use full names"
     )]

@@ -17,6 +17,12 @@ fn full(project: &str, collection: &str, spelled: &str) -> String {
     format!("projects/{project}/{collection}/{spelled}")
 }
 
+/// The project of a full name.
+pub(crate) fn project(spelled: &str) -> Option<&str> {
+    let (project, _) = spelled.strip_prefix("projects/")?.split_once('/')?;
+    Some(project).filter(|project| !project.is_empty())
+}
+
 /// The last part of a full name, or an id as it is.
 pub(crate) fn id(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
@@ -33,5 +39,9 @@ mod tests {
         assert_eq!(subscription("p", "s"), "projects/p/subscriptions/s");
         assert_eq!(id("projects/q/topics/t"), "t");
         assert_eq!(id("t"), "t");
+        assert_eq!(project("projects/q/topics/t"), Some("q"));
+        for none in ["t", "projects/", "projects/q", "projects//topics/t"] {
+            assert_eq!(project(none), None, "{none}");
+        }
     }
 }

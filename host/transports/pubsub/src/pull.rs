@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::PullRequest;
+use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::{PullRequest, ReceivedMessage};
 use pumphouse_contract::ports::{
     Action, Ask, BoxFuture, Capabilities, Ordering, ReceiveError, Settlement, Source, Unsettled,
 };
 use pumphouse_contract::{Clock, Delivery, Lease};
+use tokio::time::Instant;
 use tonic::Code;
 
 use crate::calls::{Fault, Kind, bounded};
@@ -19,6 +20,13 @@ use crate::{Pubsub, SourceSpec, capabilities};
 /// How long a released head of a key stays away at least. Where it is free at once, the emulator gives out the one
 /// behind it first; while it is away its key is blocked.
 pub(crate) const SHORTEST_ORDERED_DELAY: Duration = Duration::from_secs(1);
+
+/// How much earlier than a call's deadline the emulator ends a wait by itself, with an empty answer. A wait that we ended could lease a message to nobody, whose delivery would count all the same.
+/// That remains possible for a message that arrives when an answer takes longer than this on its way.
+const ENDS_EARLY: Duration = Duration::from_secs(1);
+
+/// How long a wait goes on at most that the service ended early, so that nobody asks without a pause.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A subscription that is asked.
 pub(crate) struct PullSource {
@@ -46,8 +54,27 @@ impl PullSource {
     }
 
     async fn poll(&self, ask: Ask) -> Result<Vec<Delivery>, ReceiveError> {
-        let Settler { pubsub, subscription } = &self.settler;
+        let subscription = &self.settler.subscription;
         let wait = ask.wait.min(self.capabilities.longest_wait);
+        let begun = Instant::now();
+        let before = self.clock.mono();
+        let received = match self.ask(ask.max, wait).await {
+            Ok(received) => received,
+            Err(fault) if is_end_of_wait(&fault) && !wait.is_zero() => Vec::new(),
+            Err(fault) => return Err(receive_error(subscription, fault)),
+        };
+        if received.is_empty() {
+            let left = wait.saturating_sub(begun.elapsed());
+            tokio::time::sleep(left.min(PAUSE)).await;
+        }
+        let lease = Lease::from(before, self.lease);
+        Ok(received.into_iter().map(|one| delivery(one, lease, self.reading)).collect())
+    }
+
+    async fn ask(&self, max: usize, wait: Duration) -> Result<Vec<ReceivedMessage>, Fault> {
+        let Settler { pubsub, subscription } = &self.settler;
+        // With one, the service itself keeps a key's next message back.
+        let max = if self.is_ordered() { 1 } else { max.max(1) };
         #[expect(
             deprecated,
             reason = "how one looks without waiting; it is set where no wait is asked for"
@@ -55,24 +82,19 @@ impl PullSource {
         let message = PullRequest {
             subscription: subscription.clone(),
             return_immediately: wait.is_zero(),
-            max_messages: i32::try_from(ask.max.max(1)).unwrap_or(i32::MAX),
+            max_messages: i32::try_from(max).unwrap_or(i32::MAX),
         };
-        let error = |fault| receive_error(subscription, fault);
-        let mut request =
-            pubsub.request(message, ("subscription", subscription)).await.map_err(error)?;
+        let mut request = pubsub.request(message, ("subscription", subscription)).await?;
         if !wait.is_zero() {
-            request.set_timeout(wait);
+            request.set_timeout(wait + ENDS_EARLY);
         }
-        let before = self.clock.mono();
-        let mut client = pubsub.polls();
         let limit = wait + pubsub.timeouts.poll_margin;
-        let received = match bounded(limit, client.pull(request)).await {
-            Ok(answer) => answer.received_messages,
-            Err(fault) if is_end_of_wait(&fault) && !wait.is_zero() => Vec::new(),
-            Err(fault) => return Err(error(fault)),
-        };
-        let lease = Lease::from(before, self.lease);
-        Ok(received.into_iter().map(|one| delivery(one, lease, self.reading)).collect())
+        let answer = bounded(limit, pubsub.polls().pull(request)).await?;
+        Ok(answer.received_messages)
+    }
+
+    fn is_ordered(&self) -> bool {
+        self.capabilities.ordering == Ordering::Key
     }
 }
 
@@ -111,10 +133,12 @@ impl Source for PullSource {
     }
 
     fn settle(&self, batch: Vec<Settlement>) -> BoxFuture<'_, Vec<Result<(), Unsettled>>> {
-        let ordered = self.capabilities.ordering == Ordering::Key;
-        let batch = if ordered { batch.into_iter().map(in_order).collect() } else { batch };
+        let batch =
+            if self.is_ordered() { batch.into_iter().map(in_order).collect() } else { batch };
         Box::pin(self.settler.settle(batch))
     }
+
+    // No `interrupt`: a pull that is cut may have leased a message. A pump's waits are short.
 
     /// Connections are shared with other subscriptions and are closed with the last of them.
     fn close(&self) -> BoxFuture<'_, ()> {

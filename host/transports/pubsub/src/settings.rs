@@ -7,8 +7,9 @@ use pumphouse_contract::Clock;
 /// How to reach Pub/Sub. What is not set comes from the usual places of Google's tools.
 #[derive(Clone)]
 pub struct PubsubSettings {
-    /// The project of names that have none; else `PUBSUB_PROJECT_ID`, `GOOGLE_CLOUD_PROJECT`, or the
-    /// credentials'.
+    /// The project of names that have none; else `PUBSUB_PROJECT_ID`, `GOOGLE_CLOUD_PROJECT` or
+    /// `GCLOUD_PROJECT`, else the credentials' own, else the metadata server's; else that of the source's or the
+    /// destination's full name.
     pub project: Option<String>,
     /// The address; else the emulator that `PUBSUB_EMULATOR_HOST` names, or Google. An address that begins with
     /// `http://` is called without TLS and without credentials.
