@@ -140,14 +140,19 @@ impl Configuration {
     }
 
     /// Whether the servers move what is beyond the broker's own limit. The emulator of Pub/Sub fails at it where a
-    /// subscription is ordered: every pull is answered UNKNOWN from then on, and the message stays.
+    /// subscription is ordered: it has an error of its own at every pull from then on, and the message stays.
     pub(crate) fn native_moves(self) -> bool {
         !self.is_embedded() && !self.is_pubsub_ordered()
     }
 
-    /// The shortest lease that a case can wait for.
+    /// The shortest lease that there is. A stream's is its own, and longer than what was asked for by the half
+    /// minute that a pushed message may be held.
     pub(crate) fn shortest_lease(self) -> Duration {
-        Duration::from_secs(if self.is_pubsub() { 10 } else { 2 })
+        Duration::from_secs(match self {
+            Self::PubsubPull | Self::PubsubPullOrdered => 10,
+            Self::PubsubStream | Self::PubsubStreamOrdered => 40,
+            _ => 2,
+        })
     }
 
     pub(crate) fn lease_setting(self) -> LeaseSetting {

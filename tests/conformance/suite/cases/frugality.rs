@@ -135,6 +135,8 @@ async fn calls(bench: Bench) -> Result<Shown> {
         host.stop().await?;
         return Ok(Absent);
     };
+    // What a host calls before its first message, it calls once.
+    operation(&bench, &channel, &host, "first", ack()).await?;
     let ack = operation(&bench, &channel, &host, "a", ack()).await?;
     let twice = operation(&bench, &channel, &host, "b", steps([defer(), super::ack()])).await?;
     let rejection = operation(&bench, &channel, &host, "c", reject("delivery-error")).await?;
@@ -142,7 +144,7 @@ async fn calls(bench: Bench) -> Result<Shown> {
     let failed = operation(&bench, &channel, &host, "d", reject("delivery-error")).await?;
     host.stop().await?;
     let deliveries = host.tap.batches();
-    same("messages of each receive", deliveries, vec![1; 6])?;
+    same("messages of each receive", deliveries, vec![1; 7])?;
     let release = without(&twice, &ack)?;
     let configuration = bench.configuration();
     ledger::measured(configuration, "delivery", operations.delivery)?;

@@ -11,8 +11,8 @@ mod backlog;
 mod foreign;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -28,6 +28,7 @@ use crate::allocations;
 use crate::cell::Configuration;
 use crate::world::World;
 use backlog::Backlog;
+use foreign::Subscribed;
 
 const PROJECT: &str = "conformance";
 
@@ -36,7 +37,7 @@ const BEYOND: u32 = 100;
 const BEYOND_TOPIC: &str = "beyond";
 
 /// The acknowledgement deadline of most queues: longer than anything takes on a busy machine.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_secs(30);
 
 /// The shortest that there is.
 const BRIEF: Duration = Duration::from_secs(10);
@@ -54,6 +55,15 @@ pub(crate) struct Pubsub {
     hosts: Mutex<pumphouse_pubsub::Pubsub>,
     /// What the case uses.
     own: pumphouse_pubsub::Pubsub,
+    /// How its queues were made.
+    made: std::sync::Mutex<BTreeMap<String, Made>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Made {
+    /// The limit of its policy.
+    limit: Option<u32>,
+    lease: Duration,
 }
 
 impl Pubsub {
@@ -62,7 +72,9 @@ impl Pubsub {
         let proxy = GrpcProxy::start(&endpoint).await?;
         let hosts = Mutex::new(connect(world, proxy.endpoint()).await?);
         let own = connect(world, endpoint.clone()).await?;
-        Ok(Self { world: world.clone(), configuration, endpoint, proxy, hosts, own })
+        let made = std::sync::Mutex::default();
+        foreign::make_topic(&endpoint, BEYOND_TOPIC).await?;
+        Ok(Self { world: world.clone(), configuration, endpoint, proxy, hosts, own, made })
     }
 
     fn spec(&self, queue: &str, provision: Provision) -> SourceSpec {
@@ -71,69 +83,94 @@ impl Pubsub {
             topic: Some(queue.to_owned()),
             mode,
             ordered: self.configuration.is_pubsub_ordered(),
-            lease: BRIEF,
             concurrency: CONCURRENCY,
             ..SourceSpec::new(queue, provision)
         }
     }
 
     pub(crate) async fn create(&self, names: &Names, wants: Wants) -> Result<()> {
-        let native = names.of(Place::Native);
-        let counted = (!wants.uncounted).then(|| policy(BEYOND_TOPIC, BEYOND));
-        let limited = wants.native.map(|limit| policy(&native, limit));
+        let source = names.of(Place::Source);
         let lease = if wants.brief { BRIEF } else { LONG };
-        self.make(&names.of(Place::Source), limited.or(counted), lease).await?;
-        for place in [Place::DeadLetter, Place::Invalid] {
-            self.create_queue(&names.of(place)).await?;
+        match wants.native {
+            Some(limit) => self.make_limited(&source, &names.of(Place::Native), limit).await?,
+            None => self.make(&source, !wants.uncounted, lease).await?,
         }
-        if wants.native.is_some() {
-            backlog::watch(&self.endpoint, &native).await?;
+        for place in [Place::DeadLetter, Place::Invalid] {
+            self.make(&names.of(place), true, LONG).await?;
         }
         Ok(())
     }
 
+    /// As an operator makes it that hosts publish to already. A topic is there before its subscription: what is
+    /// published in between would be nobody's, so hosts don't find it yet.
     pub(crate) async fn create_queue(&self, queue: &str) -> Result<()> {
-        self.make(queue, Some(policy(BEYOND_TOPIC, BEYOND)), LONG).await
+        let making = Arc::new(AtomicBool::new(true));
+        let still = making.clone();
+        let published = names(queue);
+        self.proxy
+            .on(self.operations().publish)
+            .when(move |request| still.load(Ordering::SeqCst) && published(request))
+            .status(code::NOT_FOUND, "Topic not found");
+        self.make(queue, true, LONG).await?;
+        making.store(false, Ordering::SeqCst);
+        Ok(())
     }
 
-    /// Makes a topic, its subscription, and what its backlog is counted with.
-    async fn make(
-        &self,
-        queue: &str,
-        native: Option<NativeDeadLetter>,
-        lease: Duration,
-    ) -> Result<()> {
-        let spec = SourceSpec { native, lease, ..self.spec(queue, Provision::Create) };
+    /// As the transport makes it, with the policy.
+    async fn make_limited(&self, queue: &str, native: &str, limit: u32) -> Result<()> {
+        let native = policy(native, limit);
+        let topic = native.dead_letter.clone();
+        let spec =
+            SourceSpec { native: Some(native), lease: LONG, ..self.spec(queue, Provision::Create) };
         self.own.source(spec).await?;
+        self.remember(queue, Made { limit: Some(limit), lease: LONG });
+        backlog::watch(&self.endpoint, queue).await?;
+        backlog::watch(&self.endpoint, &topic).await
+    }
+
+    /// As a program makes it that is not ours, which is far quicker.
+    async fn make(&self, queue: &str, counted: bool, lease: Duration) -> Result<()> {
+        let limit = counted.then_some(BEYOND);
+        let policy = limit.map(|limit| (BEYOND_TOPIC, limit));
+        let ordered = self.configuration.is_pubsub_ordered();
+        foreign::make(&self.endpoint, queue, Subscribed { ordered, lease, policy }).await?;
+        self.remember(queue, Made { limit, lease });
         backlog::watch(&self.endpoint, queue).await
+    }
+
+    fn made(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Made>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, queue: &str, made: Made) {
+        self.made().insert(queue.to_owned(), made);
     }
 
     pub(crate) async fn exists(&self, queue: &str) -> Result<bool> {
         foreign::exists(&self.endpoint, queue).await
     }
 
-    /// What a host that checks its subscription knows of it. Checks are made past the proxy, which passes calls by
-    /// gRPC alone.
-    async fn known(&self, queue: &str) -> Result<SourceSpec> {
-        let spec = self.spec(queue, Provision::Assume);
-        let found = self.own.facts(&spec).await?;
-        let native = found.native_limit.map(|limit| policy(BEYOND_TOPIC, limit));
-        Ok(SourceSpec { native, lease: found.ack_deadline, ..spec })
+    /// With what a host learns that checks its subscription. Checks are calls by HTTP, and the proxy passes gRPC.
+    fn known(&self, queue: &str) -> SourceSpec {
+        let made = self.made().get(queue).copied();
+        let Made { limit, lease } = made.unwrap_or(Made { limit: None, lease: LONG });
+        let native = limit.map(|limit| policy(BEYOND_TOPIC, limit));
+        SourceSpec { native, lease, ..self.spec(queue, Provision::Assume) }
     }
 
     pub(crate) async fn source(&self, names: &Names) -> Result<Arc<dyn Source>> {
-        let spec = self.known(&names.of(Place::Source)).await?;
+        let spec = self.known(&names.of(Place::Source));
         Ok(self.hosts.lock().await.source(spec).await?)
     }
 
     pub(crate) async fn reader(&self, queue: &str) -> Result<Arc<dyn Source>> {
-        let spec = SourceSpec { rejected: true, ..self.known(queue).await? };
+        let spec = SourceSpec { rejected: true, ..self.known(queue) };
         Ok(self.hosts.lock().await.source(spec).await?)
     }
 
     /// By pulls on every row, which take no more than the case asks for.
     pub(crate) async fn look(&self, queue: &str) -> Result<Arc<dyn Source>> {
-        let spec = SourceSpec { rejected: true, mode: Mode::Pull, ..self.known(queue).await? };
+        let spec = SourceSpec { rejected: true, mode: Mode::Pull, ..self.known(queue) };
         Ok(self.own.source(spec).await?)
     }
 
@@ -204,13 +241,16 @@ impl Pubsub {
         };
     }
 
-    /// A rule for what hosts call about a topic or a subscription: their full name ends in the queue's.
+    /// A rule for what hosts call about a queue.
     fn on(&self, operation: &str, queue: &str) -> On<'_> {
-        let name = format!("s/{queue}").into_bytes();
-        self.proxy
-            .on(operation)
-            .when(move |request| request.windows(name.len()).any(|part| part == name))
+        self.proxy.on(operation).when(names(queue))
     }
+}
+
+/// Whether a request is about a topic or a subscription: their full name ends in the queue's.
+fn names(queue: &str) -> impl Fn(&[u8]) -> bool + Send + Sync + 'static {
+    let name = format!("s/{queue}").into_bytes();
+    move |request| request.windows(name.len()).any(|part| part == name)
 }
 
 fn policy(native: &str, limit: u32) -> NativeDeadLetter {

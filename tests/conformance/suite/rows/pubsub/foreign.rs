@@ -1,5 +1,7 @@
 //! Pub/Sub as a program uses it that is not ours: by its REST interface, past the proxy.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -35,6 +37,44 @@ pub(super) async fn call(
 pub(super) async fn exists(endpoint: &str, queue: &str) -> Result<bool> {
     let topic = full(&format!("topics/{queue}"));
     Ok(raw::pubsub(endpoint, "GET", &topic, &Value::Null).await?.status == 200)
+}
+
+/// How a subscription is made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Subscribed {
+    pub(super) ordered: bool,
+    /// The acknowledgement deadline.
+    pub(super) lease: Duration,
+    /// The dead-letter policy: where to, and after how many deliveries.
+    pub(super) policy: Option<(&'static str, u32)>,
+}
+
+/// Makes a topic; one that is there is as good.
+pub(super) async fn make_topic(endpoint: &str, topic: &str) -> Result<()> {
+    let resource = full(&format!("topics/{topic}"));
+    let answer = raw::pubsub(endpoint, "PUT", &resource, &json!({})).await?;
+    let made = answer.status == 200 || answer.status == 409;
+    ensure!(made, "making {topic} was answered {}: {}", answer.status, answer.body);
+    Ok(())
+}
+
+/// Makes a topic and a subscription of one name.
+pub(super) async fn make(endpoint: &str, queue: &str, subscribed: Subscribed) -> Result<()> {
+    make_topic(endpoint, queue).await?;
+    let policy = subscribed.policy.map(|(topic, limit)| {
+        let topic = full(&format!("topics/{topic}"));
+        json!({ "deadLetterTopic": topic, "maxDeliveryAttempts": limit })
+    });
+    let mut input = json!({
+        "topic": full(&format!("topics/{queue}")),
+        "ackDeadlineSeconds": subscribed.lease.as_secs(),
+        "enableMessageOrdering": subscribed.ordered,
+    });
+    if let Some((input, policy)) = input.as_object_mut().zip(policy) {
+        input.insert("deadLetterPolicy".to_owned(), policy);
+    }
+    call(endpoint, "PUT", &format!("subscriptions/{queue}"), input).await?;
+    Ok(())
 }
 
 /// Publishes. Headers are text, and a body needs no encoding of ours.
