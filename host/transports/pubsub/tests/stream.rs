@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pumphouse_contract::ports::{Action, Failure, ReceiveError};
 use scripted::{End, Script, Scripted};
-use streaming::{Reader, S, texts};
+use streaming::{Reader, S, text, texts};
 use tonic::Code;
 
 const NOW: Duration = Duration::ZERO;
@@ -78,12 +78,12 @@ async fn a_head_that_defers_takes_its_followers_along_and_their_counts_advance()
     assert_eq!(server.modified(), vec![(vec!["a".into(), "b".into(), "c".into()], 1)]);
     for _ in 0..2 {
         let head = reader.one().await;
-        assert_eq!(texts(&[head.clone()]), ["a"]);
+        assert_eq!(text(&head), "a");
         reader.release(vec![head], NOW).await;
     }
     for name in ["a", "b", "c"] {
         let next = reader.one().await;
-        assert_eq!(texts(&[next.clone()]), [name], "S-6: nothing overtakes");
+        assert_eq!(text(&next), name, "S-6: nothing overtakes");
         assert_eq!(next.counted.count().0, 3, "the followers were delivered as often");
         reader.ack(vec![next]).await;
     }
@@ -98,14 +98,14 @@ async fn a_stream_that_closes_in_mid_lane_goes_on_where_it_was() {
     server.publish("k", &["a", "b", "c"]);
     let head = reader.one().await;
     for end in [End::Clean, End::With(Code::Unavailable), End::With(Code::Internal)] {
-        let streams = reader.streams(&server);
+        let streams = server.streams();
         server.end_streams(end);
-        server.until("another stream", |server| reader.streams(server) > streams).await;
+        server.until("another stream", |server| server.streams() > streams).await;
     }
     reader.ack(vec![head]).await;
     for name in ["b", "c"] {
         let next = reader.one().await;
-        assert_eq!(texts(&[next.clone()]), [name]);
+        assert_eq!(text(&next), name);
         reader.ack(vec![next]).await;
     }
     assert_eq!(server.left(), Vec::<String>::new());
@@ -132,7 +132,7 @@ async fn what_is_sent_again_while_it_is_handled_is_counted_and_waits() {
     reader.ack(vec![first]).await;
     for name in ["a", "b", "c"] {
         let next = reader.one().await;
-        assert_eq!(texts(&[next.clone()]), [name]);
+        assert_eq!(text(&next), name);
         reader.ack(vec![next]).await;
     }
     assert_eq!(server.left(), Vec::<String>::new());
@@ -165,7 +165,7 @@ async fn the_next_of_a_key_waits_for_the_confirmed_acknowledgement() {
     assert_eq!(answer[0].as_ref().unwrap_err().failure, Failure::Retry);
     assert_eq!(reader.receive_for(10, S(0)).await.unwrap().len(), 0);
     reader.ack(vec![head]).await;
-    assert_eq!(texts(&[reader.one().await]), ["b"]);
+    assert_eq!(text(&reader.one().await), "b");
 }
 
 #[tokio::test]
@@ -200,7 +200,7 @@ async fn a_release_that_may_be_tried_again_keeps_the_followers_behind_it() {
     assert_eq!(server.modified(), vec![(vec!["a".into(), "b".into()], 0)]);
     for name in ["a", "b"] {
         let next = reader.one().await;
-        assert_eq!(texts(&[next.clone()]), [name]);
+        assert_eq!(text(&next), name);
         reader.ack(vec![next]).await;
     }
 }
@@ -219,7 +219,7 @@ async fn what_is_pushed_before_its_head_is_back_goes_behind_it() {
     assert_eq!(server.modified()[1], (vec!["c".into()], 2));
     for name in ["a", "b", "c"] {
         let next = reader.one().await;
-        assert_eq!(texts(&[next.clone()]), [name]);
+        assert_eq!(text(&next), name);
         reader.ack(vec![next]).await;
     }
 }
@@ -277,7 +277,7 @@ async fn a_silent_server_is_reported_and_found_again() {
     assert!(matches!(error, ReceiveError::Unavailable(..)), "{error}");
     server.silent(false);
     server.publish("", &["a"]);
-    assert_eq!(texts(&[reader.one().await]), ["a"]);
+    assert_eq!(text(&reader.one().await), "a");
 }
 
 /// An idle subscription is answered with nothing, and the first receive does not wait for a message.
@@ -326,7 +326,7 @@ async fn every_status_is_told_and_tried_again() {
         let reader = Reader::new(&server.endpoint(), |_| {}).await;
         let error = reader.receive_for(1, S(0)).await.expect_err("it is told");
         assert_eq!(error.label(), label, "{code:?}: {error}");
-        assert_eq!(texts(&[reader.one().await]), ["a"], "{code:?}: it is opened again");
+        assert_eq!(text(&reader.one().await), "a", "{code:?}: it is opened again");
     }
 }
 

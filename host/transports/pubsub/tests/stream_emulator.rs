@@ -2,8 +2,6 @@
 //! with its first message.
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
-#[path = "scripted/mod.rs"]
-mod scripted;
 mod streaming;
 
 use std::time::{Duration, Instant};
@@ -14,7 +12,7 @@ use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::{
     DeadLetterPolicy, PublishRequest, PubsubMessage, Subscription, Topic,
 };
 use pumphouse_test_brokers::PubsubEmulator;
-use streaming::{Reader, S, texts};
+use streaming::{Reader, S, text, texts};
 use tonic::transport::Channel;
 
 const TOPIC: &str = "projects/project/topics/work";
@@ -73,7 +71,7 @@ async fn a_deferring_head_keeps_its_order_and_its_followers_count_with_it() {
     let mut seen = Vec::new();
     for delay in [S(0), S(2)] {
         let head = reader.one().await;
-        seen.push((texts(&[head.clone()]).remove(0), head.counted.count().0));
+        seen.push((text(&head), head.counted.count().0));
         until_held(&reader, 2).await;
         reader.release(vec![head], delay).await;
     }
@@ -81,7 +79,7 @@ async fn a_deferring_head_keeps_its_order_and_its_followers_count_with_it() {
     publish(&emulator, "k", &["d"]).await;
     for _ in 0..4 {
         let next = reader.one().await;
-        seen.push((texts(&[next.clone()]).remove(0), next.counted.count().0));
+        seen.push((text(&next), next.counted.count().0));
         reader.ack(vec![next]).await;
     }
     let expected = [("a", 0), ("a", 1), ("a", 2), ("b", 2), ("c", 2), ("d", 1)];
@@ -133,7 +131,7 @@ async fn a_restart_is_told_and_survived() {
     let mut handled = Vec::new();
     while handled.len() < 2 {
         let next = reader.one().await;
-        handled.push(texts(&[next.clone()]).remove(0));
+        handled.push(text(&next));
         reader.ack(vec![next]).await;
     }
     handled.sort();

@@ -1,6 +1,6 @@
 //! What is held: extended before its lease ends, and given back where it can't stay.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::Stream;
 use super::lane::Pushed;
-use super::shelf::{Arrived, Due, Left, Lost, Returns};
+use super::shelf::{Arrived, Due, Left, Lost, Returns, Tried};
 use crate::settle::{BATCH, seconds};
 
 /// How often leases are looked at.
@@ -102,19 +102,20 @@ impl Stream {
         drop(order);
     }
 
-    /// Extends leases; says which, and until when.
-    pub(super) async fn extend(&self, ids: Vec<String>) -> (HashSet<String>, Mono) {
+    /// Extends leases; says of each whether, and until when.
+    pub(super) async fn extend(&self, ids: Vec<String>) -> (Tried, Mono) {
         let from = self.now();
         let until = from.plus(self.lease);
-        let mut extended = HashSet::new();
+        let mut tried = Tried::new();
         for piece in ids.chunks(BATCH) {
             let failed = self.settler.modify(piece.to_vec(), seconds(self.lease)).await;
-            extended.extend(piece.iter().filter(|id| !failed.contains_key(*id)).cloned());
+            tried.extend(piece.iter().map(|id| (id.clone(), !failed.contains_key(id))));
         }
-        self.state().shelf.extended(&extended, from, until);
-        let (asked, messages) = (ids.len(), extended.len());
+        self.state().shelf.extended(&tried, from, until);
+        let messages = tried.values().filter(|extended| **extended).count();
+        let asked = tried.len();
         tracing::debug!(subscription = self.name(), asked, messages, "leases extended");
-        (extended, until)
+        (tried, until)
     }
 
     /// Looks after what is held, until it is dropped.

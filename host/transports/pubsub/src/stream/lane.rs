@@ -124,10 +124,14 @@ impl Lane {
         self.out.is_none() && self.leaving.is_none() && !self.queue.is_empty()
     }
 
+    /// Whether there is nothing of it here.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.out.is_none() && self.leaving.is_none() && self.queue.is_empty()
+    }
+
     /// Whether nothing needs to be known of it any more.
     pub(crate) fn is_over(&self, now: Mono) -> bool {
-        let open = self.gap.as_ref().is_some_and(|gap| !gap.is_over(now));
-        self.out.is_none() && self.leaving.is_none() && self.queue.is_empty() && !open
+        self.is_idle() && self.gap.as_ref().is_none_or(|gap| gap.is_over(now))
     }
 
     /// Where a message belongs. Takes note of it where it can't stay.

@@ -201,12 +201,13 @@ impl Stream {
         let ids: Vec<String> =
             found.iter().filter(|one| short(one)).map(|one| one.ack_id().to_owned()).collect();
         if !ids.is_empty() {
-            let (extended, until) = self.extend(ids.clone()).await;
-            let lost: Vec<String> = ids.into_iter().filter(|id| !extended.contains(id)).collect();
-            found.retain(|one| !lost.iter().any(|id| id == one.ack_id()));
-            for one in found.iter_mut().filter(|one| extended.contains(one.ack_id())) {
+            let (tried, until) = self.extend(ids).await;
+            found.retain(|one| tried.get(one.ack_id()) != Some(&false));
+            for one in found.iter_mut().filter(|one| tried.contains_key(one.ack_id())) {
                 one.until = until;
             }
+            let lost = tried.into_iter().filter(|(_, extended)| !extended).map(|(id, _)| id);
+            let lost: Vec<String> = lost.collect();
             self.give_up(&lost, Lost::Leased).await;
         }
         let deliver = |one: Pushed| {

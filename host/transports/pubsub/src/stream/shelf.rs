@@ -3,7 +3,7 @@
 //! Nothing here waits or calls. Where messages go back, the answer says which and with what delay; whoever calls
 //! sends that, in the order given.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use pumphouse_contract::Mono;
@@ -15,6 +15,9 @@ pub(crate) const SURPLUS_AFTER: Duration = Duration::from_secs(10);
 
 /// The longest that a message is held.
 pub(crate) const LONGEST_HELD: Duration = Duration::from_secs(3600);
+
+/// The most keys of which no more is known than that something of them went back.
+const REMEMBERED: usize = 10_000;
 
 /// What goes back: ids of acknowledgement in the order of publication, by delay.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -50,6 +53,9 @@ pub(crate) struct Due {
     /// How many messages' leases ended, held or handed over.
     pub(crate) lapsed: usize,
 }
+
+/// Ids of acknowledgement, and whether their leases were extended.
+pub(crate) type Tried = HashMap<String, bool>;
 
 /// One ordering key, or one message.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -182,7 +188,9 @@ impl Shelf {
 
     /// Puts a lane back where it was, into the row where it has something to hand over.
     fn keep(&mut self, name: Name, mut lane: Lane, now: Mono) {
-        if lane.is_over(now) {
+        // The service keeps their order too; a key more or less that is only remembered does no harm.
+        let many = self.lanes.len() >= self.bound.saturating_add(REMEMBERED);
+        if lane.is_over(now) || (many && lane.is_idle()) {
             return;
         }
         if lane.is_free() && !lane.listed {
@@ -220,13 +228,20 @@ impl Shelf {
         taken
     }
 
-    /// Leases that began at `from` last until `until` now.
-    pub(crate) fn extended(&mut self, ack_ids: &HashSet<String>, from: Mono, until: Mono) {
+    /// What was asked to be extended at `from`: those that were now last until `until`, and the others are not asked
+    /// for again at once.
+    pub(crate) fn extended(&mut self, tried: &Tried, from: Mono, until: Mono) {
         for lane in self.lanes.values_mut() {
-            for held in lane.queue.iter_mut().filter(|held| ack_ids.contains(held.ack_id())) {
-                (held.from, held.until) = (from, until);
+            for held in lane.queue.iter_mut() {
+                match tried.get(held.ack_id()) {
+                    Some(true) => (held.from, held.until) = (from, until),
+                    Some(false) => held.from = from,
+                    None => {}
+                }
             }
-            if let Some(out) = lane.out.as_mut().filter(|out| ack_ids.contains(&out.ack_id)) {
+            if let Some(out) = lane.out.as_mut()
+                && tried.get(&out.ack_id) == Some(&true)
+            {
                 out.until = until;
             }
         }

@@ -1,4 +1,3 @@
-use std::collections::HashSet;
 use std::time::Duration;
 
 use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::{PubsubMessage, ReceivedMessage};
@@ -6,7 +5,7 @@ use proptest::prelude::*;
 use pumphouse_contract::Mono;
 
 use super::lane::Pushed;
-use super::shelf::{LONGEST_HELD, Left, Lost, Returns, Shelf};
+use super::shelf::{LONGEST_HELD, Left, Lost, Returns, Shelf, Tried};
 
 const S: fn(u64) -> Duration = Duration::from_secs;
 const LEASE: u64 = 40;
@@ -39,6 +38,10 @@ fn take(shelf: &mut Shelf, now: u64) -> Vec<String> {
 
 fn back(delay: u64, ack_ids: &[&str]) -> Returns {
     Returns(vec![(S(delay), ack_ids.iter().map(|&id| id.to_owned()).collect())])
+}
+
+fn all(ack_ids: Vec<String>) -> Tried {
+    ack_ids.into_iter().map(|id| (id, true)).collect()
 }
 
 fn ordered() -> Shelf {
@@ -160,7 +163,7 @@ fn a_lease_that_ends_without_a_settlement_frees_its_key() {
     take(&mut shelf, 0);
     let due = shelf.due(at(26), NEED);
     assert_eq!(due.extend, ["b1"], "what is handed over is never extended");
-    shelf.extended(&due.extend.into_iter().collect(), at(26), at(66));
+    shelf.extended(&all(due.extend), at(26), at(66));
     assert_eq!(shelf.due(at(26), NEED).extend, Vec::<String>::new());
     let due = shelf.due(at(40), NEED);
     assert_eq!((due.back, due.lapsed), (back(0, &["b1"]), 1));
@@ -175,7 +178,7 @@ fn nothing_is_held_for_more_than_an_hour() {
     for now in (0..LONGEST_HELD.as_secs()).step_by(20) {
         let due = shelf.due(at(now), S(21));
         assert_eq!(due.back, Returns::default(), "after {now} s");
-        shelf.extended(&due.extend.into_iter().collect(), at(now), at(now + LEASE));
+        shelf.extended(&all(due.extend), at(now), at(now + LEASE));
     }
     assert_eq!(shelf.due(at(3600), NEED).back, back(0, &["a1", "b1", "c1"]));
     assert_eq!(shelf.held(), 0);
@@ -187,6 +190,11 @@ fn a_need_that_no_lease_meets_makes_no_stream_of_extensions() {
     push(&mut shelf, "k", &["a1"], 0);
     assert_eq!(shelf.due(at(9), S(99)).extend, Vec::<String>::new());
     assert_eq!(shelf.due(at(10), S(99)).extend, ["a1"]);
+    // One that fails is not asked for again at once.
+    shelf.extended(&Tried::from([("a1".to_owned(), false)]), at(10), at(50));
+    assert_eq!(shelf.due(at(17), S(99)).extend, Vec::<String>::new());
+    assert_eq!(shelf.due(at(18), S(99)).extend, ["a1"]);
+    assert_eq!(shelf.due(at(40), S(99)).lapsed, 1);
 }
 
 #[test]
@@ -277,8 +285,8 @@ impl Service {
         }
     }
 
-    fn extend(&mut self, ack_ids: &HashSet<String>, now: u64) {
-        for number in ack_ids.iter().filter_map(|id| self.number(id)).collect::<Vec<_>>() {
+    fn extend(&mut self, tried: &Tried, now: u64) {
+        for number in tried.keys().filter_map(|id| self.number(id)).collect::<Vec<_>>() {
             self.messages[number].1 = At::Sent { until: now + LEASE };
         }
     }
@@ -374,7 +382,7 @@ impl World {
             self.now += 1;
             let due = self.shelf.due(at(self.now), NEED);
             self.service.all_back(due.back, self.now);
-            let extend = due.extend.into_iter().collect();
+            let extend = all(due.extend);
             self.service.extend(&extend, self.now);
             self.shelf.extended(&extend, at(self.now), at(self.now + LEASE));
         }

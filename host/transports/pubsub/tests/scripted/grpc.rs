@@ -25,7 +25,7 @@ use super::{Call, End, Script, Shared, status};
 const LONGEST_DELAY: i32 = 30;
 
 #[derive(Clone)]
-pub struct Service(pub Arc<Shared>);
+pub(crate) struct Service(pub(crate) Arc<Shared>);
 
 type Answer<T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send>>;
 

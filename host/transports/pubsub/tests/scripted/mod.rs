@@ -21,11 +21,11 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Code, Status};
 
-pub use model::{Call, Model, Sent};
+pub(crate) use model::{Call, Model, Sent};
 
 /// How one call goes.
 #[derive(Debug, Clone)]
-pub enum Script {
+pub(crate) enum Script {
     /// It is done, and answered with this.
     DoneBut(Code),
     /// It is not done.
@@ -36,48 +36,48 @@ pub enum Script {
 
 /// How the open streams end.
 #[derive(Debug, Clone)]
-pub enum End {
+pub(crate) enum End {
     Clean,
     With(Code),
 }
 
 #[derive(Default)]
-pub struct Scripts {
-    pub acknowledge: VecDeque<Script>,
-    pub modify: VecDeque<Script>,
-    pub streams: VecDeque<Script>,
+pub(crate) struct Scripts {
+    pub(crate) acknowledge: VecDeque<Script>,
+    pub(crate) modify: VecDeque<Script>,
+    pub(crate) streams: VecDeque<Script>,
     /// Nothing is answered while it is set.
-    pub silent: bool,
+    pub(crate) silent: bool,
     /// Told to every stream that is older.
-    pub ended: Option<(u64, End)>,
-    pub generation: u64,
+    pub(crate) ended: Option<(u64, End)>,
+    pub(crate) generation: u64,
 }
 
 #[derive(Default)]
-pub struct Shared {
-    pub model: Mutex<Model>,
-    pub scripts: Mutex<Scripts>,
-    pub changed: Notify,
+pub(crate) struct Shared {
+    pub(crate) model: Mutex<Model>,
+    pub(crate) scripts: Mutex<Scripts>,
+    pub(crate) changed: Notify,
 }
 
 impl Shared {
-    pub fn model(&self) -> MutexGuard<'_, Model> {
+    pub(crate) fn model(&self) -> MutexGuard<'_, Model> {
         self.model.lock().unwrap()
     }
 
-    pub fn scripts(&self) -> MutexGuard<'_, Scripts> {
+    pub(crate) fn scripts(&self) -> MutexGuard<'_, Scripts> {
         self.scripts.lock().unwrap()
     }
 }
 
-pub struct Scripted {
-    pub shared: Arc<Shared>,
+pub(crate) struct Scripted {
+    pub(crate) shared: Arc<Shared>,
     address: SocketAddr,
     task: JoinHandle<()>,
 }
 
 impl Scripted {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let shared = Arc::new(Shared::default());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -89,37 +89,37 @@ impl Scripted {
         Self { shared, address, task }
     }
 
-    pub fn endpoint(&self) -> String {
+    pub(crate) fn endpoint(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// Publishes; an empty key is none.
-    pub fn publish(&self, key: &str, data: &[&str]) {
+    pub(crate) fn publish(&self, key: &str, data: &[&str]) {
         for data in data {
             self.shared.model().publish(key, data);
         }
         self.shared.changed.notify_waiters();
     }
 
-    pub fn acknowledge_goes(&self, script: Script) {
+    pub(crate) fn acknowledge_goes(&self, script: Script) {
         self.shared.scripts().acknowledge.push_back(script);
     }
 
-    pub fn modify_goes(&self, script: Script) {
+    pub(crate) fn modify_goes(&self, script: Script) {
         self.shared.scripts().modify.push_back(script);
     }
 
-    pub fn stream_goes(&self, script: Script) {
+    pub(crate) fn stream_goes(&self, script: Script) {
         self.shared.scripts().streams.push_back(script);
     }
 
-    pub fn silent(&self, silent: bool) {
+    pub(crate) fn silent(&self, silent: bool) {
         self.shared.scripts().silent = silent;
         self.shared.changed.notify_waiters();
     }
 
     /// Ends the streams that are open.
-    pub fn end_streams(&self, end: End) {
+    pub(crate) fn end_streams(&self, end: End) {
         let mut scripts = self.shared.scripts();
         scripts.generation += 1;
         let generation = scripts.generation;
@@ -129,27 +129,32 @@ impl Scripted {
     }
 
     /// Sends a message again although its lease has not ended.
-    pub fn send_again(&self, data: &str) {
+    pub(crate) fn send_again(&self, data: &str) {
         self.shared.model().send_again(data);
         self.shared.changed.notify_waiters();
     }
 
     /// Every delivery so far: what, and the count that it said.
-    pub fn sent(&self) -> Vec<Sent> {
+    pub(crate) fn sent(&self) -> Vec<Sent> {
         self.shared.model().sent.clone()
     }
 
     /// How often a message was delivered.
-    pub fn count(&self, data: &str) -> i32 {
+    pub(crate) fn count(&self, data: &str) -> i32 {
         self.shared.model().count(data)
     }
 
-    pub fn calls(&self) -> Vec<Call> {
+    pub(crate) fn calls(&self) -> Vec<Call> {
         self.shared.model().calls.clone()
     }
 
+    /// How many streams were opened.
+    pub(crate) fn streams(&self) -> usize {
+        self.calls().iter().filter(|call| matches!(call, Call::Stream(..))).count()
+    }
+
     /// The calls that changed leases: what, and for how many seconds.
-    pub fn modified(&self) -> Vec<(Vec<String>, i32)> {
+    pub(crate) fn modified(&self) -> Vec<(Vec<String>, i32)> {
         let calls = self.calls().into_iter();
         calls
             .filter_map(|call| match call {
@@ -160,12 +165,12 @@ impl Scripted {
     }
 
     /// What is not acknowledged.
-    pub fn left(&self) -> Vec<String> {
+    pub(crate) fn left(&self) -> Vec<String> {
         self.shared.model().left()
     }
 
     /// Waits until something holds.
-    pub async fn until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
+    pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
         let end = Instant::now() + Duration::from_secs(15);
         while !holds(self) {
             assert!(
@@ -185,6 +190,6 @@ impl Drop for Scripted {
     }
 }
 
-pub fn status(code: Code) -> Status {
+pub(crate) fn status(code: Code) -> Status {
     Status::new(code, "as the script says")
 }

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::{PubsubMessage, ReceivedMessage};
 
 /// A delivery: what, and the count that it said.
-pub type Sent = (String, i32);
+pub(crate) type Sent = (String, i32);
 
 /// A call that was done, by the data of its messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Call {
+pub(crate) enum Call {
     Stream(String, i32, i64),
     Acknowledge(Vec<String>),
     Modify(Vec<String>, i32),
@@ -44,17 +44,17 @@ impl Entry {
 }
 
 #[derive(Default)]
-pub struct Model {
+pub(crate) struct Model {
     entries: Vec<Entry>,
     next: u64,
-    pub sent: Vec<Sent>,
-    pub calls: Vec<Call>,
+    pub(crate) sent: Vec<Sent>,
+    pub(crate) calls: Vec<Call>,
     /// Whether a new message of a key is sent although one before it is on its way back, as the emulator does.
-    pub eager: bool,
+    pub(crate) eager: bool,
 }
 
 impl Model {
-    pub fn publish(&mut self, key: &str, data: &str) {
+    pub(crate) fn publish(&mut self, key: &str, data: &str) {
         self.next += 1;
         let message = PubsubMessage {
             data: data.as_bytes().to_vec().into(),
@@ -66,15 +66,15 @@ impl Model {
         self.entries.push(Entry { message, deliveries: 0, state });
     }
 
-    pub fn count(&self, data: &str) -> i32 {
+    pub(crate) fn count(&self, data: &str) -> i32 {
         self.entries.iter().find(|entry| entry.data() == data).unwrap().deliveries
     }
 
-    pub fn left(&self) -> Vec<String> {
+    pub(crate) fn left(&self) -> Vec<String> {
         self.entries.iter().filter(|entry| !entry.is_done()).map(Entry::data).collect()
     }
 
-    pub fn send_again(&mut self, data: &str) {
+    pub(crate) fn send_again(&mut self, data: &str) {
         let entry = self.entries.iter_mut().find(|entry| entry.data() == data).unwrap();
         entry.state = State::Waits(Instant::now());
     }
@@ -93,7 +93,7 @@ impl Model {
             .position(|entry| matches!(&entry.state, State::Leased { ack_id, .. } if ack_id == id))
     }
 
-    pub fn acknowledge(&mut self, ack_ids: &[String]) {
+    pub(crate) fn acknowledge(&mut self, ack_ids: &[String]) {
         self.calls.push(Call::Acknowledge(self.data_of(ack_ids)));
         for id in ack_ids {
             // An id that is not current does nothing, as with the service.
@@ -103,7 +103,7 @@ impl Model {
         }
     }
 
-    pub fn modify(&mut self, ack_ids: &[String], seconds: i32, longer: bool) {
+    pub(crate) fn modify(&mut self, ack_ids: &[String], seconds: i32, longer: bool) {
         self.calls.push(Call::Modify(self.data_of(ack_ids), seconds));
         let until = Instant::now() + Duration::from_secs(seconds.try_into().unwrap());
         for id in ack_ids {
@@ -116,7 +116,7 @@ impl Model {
     }
 
     /// What can be sent now. What was sent behind one of its key that went back is sent again behind it.
-    pub fn due(&mut self, lease: Duration) -> Vec<ReceivedMessage> {
+    pub(crate) fn due(&mut self, lease: Duration) -> Vec<ReceivedMessage> {
         let now = Instant::now();
         for entry in &mut self.entries {
             if matches!(entry.state, State::Leased { until, .. } if until <= now) {

@@ -8,12 +8,10 @@ use pumphouse_contract::ports::{Action, Ask, ReceiveError, Settlement, Source, U
 use pumphouse_contract::{Clock, Delivery, Mono, Timestamp};
 use pumphouse_pubsub::{Provision, Pubsub, PubsubSettings, SourceSpec, Timeouts};
 
-use crate::scripted::{Call, Scripted};
-
-pub const S: fn(u64) -> Duration = Duration::from_secs;
+pub(crate) const S: fn(u64) -> Duration = Duration::from_secs;
 
 /// The machine's clock, which can be put forward.
-pub struct TestClock {
+pub(crate) struct TestClock {
     origin: Instant,
     ahead: Mutex<Duration>,
 }
@@ -25,11 +23,11 @@ impl Default for TestClock {
 }
 
 impl TestClock {
-    pub fn advance(&self, by: Duration) {
+    pub(crate) fn advance(&self, by: Duration) {
         *self.ahead.lock().unwrap() += by;
     }
 
-    pub fn now(&self) -> Mono {
+    pub(crate) fn now(&self) -> Mono {
         self.mono()
     }
 }
@@ -45,14 +43,14 @@ impl Clock for TestClock {
     }
 }
 
-pub struct Reader {
-    pub source: Arc<dyn Source>,
-    pub clock: Arc<TestClock>,
+pub(crate) struct Reader {
+    pub(crate) source: Arc<dyn Source>,
+    pub(crate) clock: Arc<TestClock>,
 }
 
 impl Reader {
     /// A stream whose lease is 40 s: the shortest that there is.
-    pub async fn new(endpoint: &str, with: impl FnOnce(&mut SourceSpec)) -> Self {
+    pub(crate) async fn new(endpoint: &str, with: impl FnOnce(&mut SourceSpec)) -> Self {
         let clock = Arc::new(TestClock::default());
         let mut spec = SourceSpec::new("sub", Provision::Assume);
         spec.lease = S(10);
@@ -67,7 +65,7 @@ impl Reader {
         Self { source, clock }
     }
 
-    pub async fn receive_with(
+    pub(crate) async fn receive_with(
         &self,
         max: usize,
         wait: Duration,
@@ -76,7 +74,7 @@ impl Reader {
         self.source.receive(ask(max, wait, lease)).await
     }
 
-    pub async fn receive_for(
+    pub(crate) async fn receive_for(
         &self,
         max: usize,
         wait: Duration,
@@ -84,24 +82,27 @@ impl Reader {
         self.receive_with(max, wait, S(10)).await
     }
 
-    pub async fn receive(&self, max: usize) -> Result<Vec<Delivery>, ReceiveError> {
+    pub(crate) async fn receive(&self, max: usize) -> Result<Vec<Delivery>, ReceiveError> {
         self.receive_for(max, S(5)).await
     }
 
     /// The next, as a pump waits for it: through failures.
-    pub async fn one(&self) -> Delivery {
+    pub(crate) async fn one(&self) -> Delivery {
         let end = Instant::now() + S(20);
-        while Instant::now() < end {
+        loop {
+            assert!(Instant::now() < end, "nothing came");
             match self.receive_for(1, S(1)).await {
                 Ok(mut got) if !got.is_empty() => return got.remove(0),
                 Ok(_) => {}
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
         }
-        panic!("nothing came");
     }
 
-    pub async fn settle(&self, what: Vec<(&Delivery, Action)>) -> Vec<Result<(), Unsettled>> {
+    pub(crate) async fn settle(
+        &self,
+        what: Vec<(&Delivery, Action)>,
+    ) -> Vec<Result<(), Unsettled>> {
         let settlement = |(delivery, action): (&Delivery, Action)| Settlement {
             receipt: delivery.receipt.clone(),
             action,
@@ -114,25 +115,23 @@ impl Reader {
         assert!(answers.iter().all(Result::is_ok), "{answers:?}");
     }
 
-    pub async fn ack(&self, deliveries: Vec<Delivery>) {
+    pub(crate) async fn ack(&self, deliveries: Vec<Delivery>) {
         self.all(deliveries, Action::Ack).await;
     }
 
-    pub async fn release(&self, deliveries: Vec<Delivery>, after: Duration) {
+    pub(crate) async fn release(&self, deliveries: Vec<Delivery>, after: Duration) {
         self.all(deliveries, Action::Release(after)).await;
-    }
-
-    /// How many streams were opened.
-    pub fn streams(&self, server: &Scripted) -> usize {
-        server.calls().iter().filter(|call| matches!(call, Call::Stream(..))).count()
     }
 }
 
-pub fn ask(max: usize, wait: Duration, lease: Duration) -> Ask {
+pub(crate) fn ask(max: usize, wait: Duration, lease: Duration) -> Ask {
     Ask { max, wait, lease }
 }
 
-pub fn texts(deliveries: &[Delivery]) -> Vec<String> {
-    let text = |one: &Delivery| String::from_utf8_lossy(&one.message.body).into_owned();
+pub(crate) fn text(delivery: &Delivery) -> String {
+    String::from_utf8_lossy(&delivery.message.body).into_owned()
+}
+
+pub(crate) fn texts(deliveries: &[Delivery]) -> Vec<String> {
     deliveries.iter().map(text).collect()
 }
