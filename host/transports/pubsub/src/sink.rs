@@ -1,5 +1,7 @@
 //! A topic, written to.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use google_cloud_pubsub::client::BasePublisher;
 use google_cloud_pubsub::error::PublishError as Unpublished;
 use google_cloud_pubsub::model;
@@ -8,7 +10,7 @@ use pumphouse_contract::ports::{BoxFuture, Depth, PublishError, Sink};
 
 use crate::calls::{Fault, Kind, of_library, text_of};
 use crate::outgoing::{Wire, fit};
-use crate::{ProvisionError, Pubsub, SinkSpec, Timeouts};
+use crate::{ProvisionError, Pubsub, SinkSpec, provision};
 
 /// One topic, written to.
 pub(crate) struct PubsubSink {
@@ -17,7 +19,10 @@ pub(crate) struct PubsubSink {
     /// The full name.
     topic: String,
     publisher: BasePublisher,
-    timeouts: Timeouts,
+    pubsub: Pubsub,
+    /// It was not there. Whoever makes it then makes its subscription a moment later, and what is published in
+    /// between would be confirmed and kept by nobody.
+    missed: AtomicBool,
 }
 
 impl PubsubSink {
@@ -27,17 +32,21 @@ impl PubsubSink {
             .publisher()
             .await
             .map_err(|fault| ProvisionError::from_fault(&topic, "making a publisher", fault))?;
-        Ok(Self { name: spec.topic.clone(), topic, publisher, timeouts: pubsub.timeouts })
+        let missed = AtomicBool::new(false);
+        Ok(Self { name: spec.topic.clone(), topic, publisher, pubsub: pubsub.clone(), missed })
     }
 
     async fn send(&self, message: Outgoing) -> Result<String, PublishError> {
         let refused = |text: String| PublishError::Refused(self.name.clone(), text);
         let message = model_of(fit(message).map_err(refused)?);
+        if self.missed.load(Ordering::Relaxed) {
+            self.is_kept().await?;
+        }
         // One for each message. The library keeps a task for every ordering key that a publisher ever saw, and
         // after a failure takes nothing more of that key; messages of a key would also wait for one another.
         let publisher = self.publisher.publisher(&self.topic).set_message_count_threshold(1_u32);
         let call = publisher.build().publish(message);
-        let limit = self.timeouts.publish;
+        let limit = self.pubsub.timeouts.publish;
         let answer = match tokio::time::timeout(limit, call).await {
             Ok(answer) => answer.map_err(fault_of),
             Err(_) => Err(Fault::unavailable(format!("no confirmation within {limit:?}"))),
@@ -45,11 +54,34 @@ impl PubsubSink {
         answer.map_err(|fault| self.error(fault))
     }
 
+    /// Whether a topic that was missing has a subscription by now. Credentials that may not ask publish all the same.
+    async fn is_kept(&self) -> Result<(), PublishError> {
+        let limit = self.pubsub.timeouts.publish / 2;
+        let kept = tokio::time::timeout(limit, provision::is_kept(&self.pubsub, &self.topic)).await;
+        let unavailable = |text: String| PublishError::Unavailable(self.name.clone(), text);
+        match kept {
+            Ok(Ok(true) | Err(ProvisionError::Denied { .. })) => {
+                self.missed.store(false, Ordering::Relaxed);
+                Ok(())
+            }
+            Ok(Ok(false)) => Err(PublishError::Missing(
+                self.name.clone(),
+                "it has no subscription that would keep the message: make one".to_owned(),
+            )),
+            Ok(Err(error)) if error.is_retryable() => Err(unavailable(error.to_string())),
+            Ok(Err(error)) => Err(PublishError::Missing(self.name.clone(), error.to_string())),
+            Err(_) => Err(unavailable(format!("its subscriptions were not told within {limit:?}"))),
+        }
+    }
+
     fn error(&self, fault: Fault) -> PublishError {
         let (topic, text) = (self.name.clone(), fault.text);
         match fault.kind {
             Kind::Unavailable | Kind::Throttled => PublishError::Unavailable(topic, text),
-            Kind::Missing => PublishError::Missing(topic, text),
+            Kind::Missing => {
+                self.missed.store(true, Ordering::Relaxed);
+                PublishError::Missing(topic, text)
+            }
             Kind::Denied | Kind::Sender => PublishError::Refused(topic, text),
         }
     }

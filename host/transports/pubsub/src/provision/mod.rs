@@ -107,6 +107,12 @@ pub(crate) async fn sink(pubsub: &Pubsub, spec: &SinkSpec) -> Result<(), Provisi
     }
 }
 
+/// Whether some subscription keeps what is published to a topic. One that is missing is an error.
+pub(crate) async fn is_kept(pubsub: &Pubsub, topic: &str) -> Result<bool, ProvisionError> {
+    let admin = Admin::new(pubsub, topic).await?;
+    admin.has_subscription(topic).await
+}
+
 /// What the subscription itself says.
 pub(crate) async fn facts(
     pubsub: &Pubsub,
