@@ -25,6 +25,10 @@ const FIRST: Duration = Duration::from_millis(200);
 /// A stream that lasted so long was a good one.
 const STEADY: Duration = Duration::from_secs(10);
 
+/// How long a stream that is stopped may take to its end. What was on its way is given back then; of a stream that is
+/// merely dropped it would stay leased.
+const LAST: Duration = Duration::from_millis(500);
+
 /// Waits between attempts.
 const BACKOFF: Backoff = Backoff {
     base: Duration::from_millis(100),
@@ -35,16 +39,20 @@ const BACKOFF: Backoff = Backoff {
 impl Stream {
     /// Keeps the stream open until it is stopped; gives back then what it holds.
     pub(super) async fn run(self: Arc<Self>) {
+        let overdue = async {
+            self.stop.cancelled().await;
+            sleep(LAST).await;
+        };
         tokio::select! {
-            () = self.stop.cancelled() => {}
             () = self.stay_open() => {}
             () = self.keep() => {}
+            () = overdue => {}
         }
         self.give_all_back().await;
         self.stopped.cancel();
     }
 
-    /// Whatever ends it, it is opened again: what is wrong may be put right. An end of one that was open is the
+    /// Whatever ends it but a stop, it is opened again: what is wrong may be put right. An end of one that was open is the
     /// service's habit and no news; it is when it can't be opened anew, or ends again soon.
     async fn stay_open(&self) {
         let mut failures = 0;
@@ -52,6 +60,9 @@ impl Stream {
             let began = Instant::now();
             let fault = self.session().await;
             tracing::debug!(subscription = self.name(), problem = fault.text, "the stream ended");
+            if self.stop.is_cancelled() {
+                return;
+            }
             if began.elapsed() >= STEADY {
                 failures = 0;
             }
@@ -60,7 +71,10 @@ impl Stream {
                 true => Link::Opening,
                 false => Link::Down(receive_error(self.name(), fault)),
             });
-            sleep(backoff(failures)).await;
+            tokio::select! {
+                () = sleep(backoff(failures)) => {}
+                () = self.stop.cancelled() => return,
+            }
             failures = failures.saturating_add(1);
         }
     }
@@ -81,6 +95,8 @@ impl Stream {
         let request = pubsub.request(requests, ("subscription", self.name())).await?;
         // There is room for one.
         let _ = say.try_send(self.first());
+        // Without it the service knows that we are done, and ends the stream.
+        let mut say = Some(say);
         let mut client = pubsub.polls();
         let mut call = std::pin::pin!(client.streaming_pull(request));
         let mut confirm = std::pin::pin!(self.confirm());
@@ -89,13 +105,14 @@ impl Stream {
         let mut stream = loop {
             tokio::select! {
                 biased;
+                () = self.stop.cancelled(), if say.is_some() => say = None,
                 answer = &mut call => break answer?.into_inner(),
                 answer = &mut confirm, if !confirmed => {
                     answer?;
                     confirmed = true;
                     self.set(Link::Up);
                 }
-                () = tick(&mut quiet) => say_something(&say),
+                () = tick(&mut quiet) => say_something(say.as_ref()),
             }
         };
         self.set(Link::Up);
@@ -103,11 +120,12 @@ impl Stream {
             // Both can be dropped: a message that was not read to its end is read on.
             tokio::select! {
                 biased;
+                () = self.stop.cancelled(), if say.is_some() => say = None,
                 message = stream.message() => match message? {
                     Some(pushed) => self.pushed(pushed.received_messages).await,
                     None => return Ok(Status::unavailable("the service ended the stream").into()),
                 },
-                () = tick(&mut quiet) => say_something(&say),
+                () = tick(&mut quiet) => say_something(say.as_ref()),
             }
         }
     }
@@ -154,8 +172,10 @@ async fn tick(interval: &mut Interval) {
 }
 
 /// Where the one before was not sent yet, that one will do.
-fn say_something(say: &mpsc::Sender<StreamingPullRequest>) {
-    let _ = say.try_send(StreamingPullRequest::default());
+fn say_something(say: Option<&mpsc::Sender<StreamingPullRequest>>) {
+    if let Some(say) = say {
+        let _ = say.try_send(StreamingPullRequest::default());
+    }
 }
 
 fn backoff(failures: u32) -> Duration {
