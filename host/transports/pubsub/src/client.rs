@@ -39,7 +39,7 @@ const LARGEST_ANSWER: usize = 64 << 20;
 pub struct Pubsub {
     polls: Channel,
     work: Channel,
-    /// Made with the first sink.
+    /// Made with the first publish, since it may ask the metadata server.
     publisher: Arc<OnceCell<BasePublisher>>,
     pub(crate) credentials: Credentials,
     /// Of names that have none.
@@ -114,7 +114,7 @@ impl Pubsub {
     pub async fn sink(&self, spec: SinkSpec) -> Result<Arc<dyn Sink>, ProvisionError> {
         let pubsub = self.beside(&spec.topic)?;
         provision::sink(&pubsub, &spec).await?;
-        Ok(Arc::new(PubsubSink::new(&pubsub, &spec).await?))
+        Ok(Arc::new(PubsubSink::new(&pubsub, &spec)))
     }
 
     /// What the subscription itself says for the findings: its policy, its retention, its order.
@@ -165,9 +165,7 @@ impl Pubsub {
                 .with_retry_policy(NeverRetry.with_time_limit(self.timeouts.publish))
                 .build()
         };
-        let limit = self.timeouts.admin;
-        let made = tokio::time::timeout(limit, self.publisher.get_or_try_init(make)).await;
-        let made = made.map_err(|_| Fault::unavailable(format!("not made within {limit:?}")))?;
+        let made = self.publisher.get_or_try_init(make).await;
         made.cloned().map_err(|error| Fault {
             kind: Kind::Sender,
             text: text_of(&error),

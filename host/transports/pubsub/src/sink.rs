@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use google_cloud_pubsub::client::BasePublisher;
 use google_cloud_pubsub::error::PublishError as Unpublished;
 use google_cloud_pubsub::model;
 use pumphouse_contract::Outgoing;
@@ -18,7 +17,6 @@ pub(crate) struct PubsubSink {
     name: String,
     /// The full name.
     topic: String,
-    publisher: BasePublisher,
     pubsub: Pubsub,
     /// It was not there. Whoever makes it then makes its subscription a moment later, and what is published in
     /// between would be confirmed and kept by nobody.
@@ -26,32 +24,25 @@ pub(crate) struct PubsubSink {
 }
 
 impl PubsubSink {
-    pub(crate) async fn new(pubsub: &Pubsub, spec: &SinkSpec) -> Result<Self, ProvisionError> {
+    pub(crate) fn new(pubsub: &Pubsub, spec: &SinkSpec) -> Self {
         let topic = pubsub.topic(&spec.topic);
-        let publisher = pubsub
-            .publisher()
-            .await
-            .map_err(|fault| ProvisionError::from_fault(&topic, "making a publisher", fault))?;
         let missed = AtomicBool::new(false);
-        Ok(Self { name: spec.topic.clone(), topic, publisher, pubsub: pubsub.clone(), missed })
+        Self { name: spec.topic.clone(), topic, pubsub: pubsub.clone(), missed }
     }
 
     async fn send(&self, message: Outgoing) -> Result<String, PublishError> {
         let refused = |text: String| PublishError::Refused(self.name.clone(), text);
         let message = model_of(fit(message).map_err(refused)?);
-        if self.missed.load(Ordering::Relaxed) {
-            self.is_kept().await?;
-        }
-        // One for each message. The library keeps a task for every ordering key that a publisher ever saw, and
-        // after a failure takes nothing more of that key; messages of a key would also wait for one another.
-        let publisher = self.publisher.publisher(&self.topic).set_message_count_threshold(1_u32);
-        let call = publisher.build().publish(message);
         let limit = self.pubsub.timeouts.publish;
-        let answer = match tokio::time::timeout(limit, call).await {
-            Ok(answer) => answer.map_err(fault_of),
-            Err(_) => Err(Fault::unavailable(format!("no confirmation within {limit:?}"))),
+        let answer = async {
+            if self.missed.load(Ordering::Relaxed) {
+                self.is_kept().await?;
+            }
+            self.ask(message).await.map_err(|fault| self.error(fault))
         };
-        answer.map_err(|fault| self.error(fault))
+        tokio::time::timeout(limit, answer).await.unwrap_or_else(|_| {
+            Err(self.error(Fault::unavailable(format!("no confirmation within {limit:?}"))))
+        })
     }
 
     /// Whether a topic that was missing has a subscription by now. Credentials that may not ask publish all the same.
@@ -72,6 +63,14 @@ impl PubsubSink {
             Ok(Err(error)) => Err(PublishError::Missing(self.name.clone(), error.to_string())),
             Err(_) => Err(unavailable(format!("its subscriptions were not told within {limit:?}"))),
         }
+    }
+
+    async fn ask(&self, message: model::Message) -> Result<String, Fault> {
+        let publisher = self.pubsub.publisher().await?;
+        // One for each message. The library keeps a task for every ordering key that a publisher ever saw, and
+        // after a failure takes nothing more of that key; messages of a key would also wait for one another.
+        let publisher = publisher.publisher(&self.topic).set_message_count_threshold(1_u32);
+        publisher.build().publish(message).await.map_err(fault_of)
     }
 
     fn error(&self, fault: Fault) -> PublishError {
