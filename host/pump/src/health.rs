@@ -13,6 +13,9 @@ const RECEIVE_BACKOFF: Backoff = Backoff {
     jitter: Jitter::Full,
 };
 
+/// The kind of [`pumphouse_contract::ports::ReceiveError::Missing`].
+const MISSING: &str = "missing";
+
 #[derive(Debug)]
 struct State {
     condition: Condition,
@@ -36,6 +39,12 @@ impl Health {
     pub(crate) fn get(&self) -> (Condition, Option<String>) {
         let state = self.state();
         (state.condition, state.problem.clone())
+    }
+
+    /// Whether the pump waits for a source that is not there.
+    pub(crate) fn misses_source(&self) -> bool {
+        let state = self.state();
+        state.condition == Condition::Waiting && state.kind == MISSING
     }
 
     /// A receive was answered.

@@ -88,6 +88,12 @@ impl Pump {
         self.inner.status()
     }
 
+    /// Whether it waits for a source that is not there.
+    #[must_use]
+    pub fn misses_source(&self) -> bool {
+        self.inner.health.misses_source()
+    }
+
     /// Stops asking for messages. What is in progress goes on.
     pub fn drain(&self) {
         self.inner.health.leave(Condition::Draining);

@@ -99,6 +99,12 @@ impl Metrics {
         self.0.sampled.held(subscription, messages);
     }
 
+    /// Notes how many messages a subscription's source has got again, so far, while they were handled; a
+    /// [`refresh`](Self::refresh) without the subscription forgets it.
+    pub fn delivered_again(&self, subscription: &str, messages: u64) {
+        self.0.sampled.delivered_again(subscription, messages);
+    }
+
     /// Every metric as OpenMetrics text.
     #[must_use]
     pub fn encode(&self) -> String {

@@ -111,6 +111,11 @@ pub const HELD: Name = Name::new(
     "pumphouse_held",
     "Messages that the broker has pushed and no handler has been asked to take yet",
 );
+/// Messages that came again while they were handled.
+pub const DELIVERED_AGAIN: Name = Name::new(
+    "pumphouse_delivered_again_total",
+    "Messages that the broker pushed again while their delivery before was still handled",
+);
 /// Leases lost.
 pub const LEASE_LOST: Name = Name::new(
     "pumphouse_lease_lost_total",
@@ -204,7 +209,7 @@ pub const CONFIG_REJECTED: Name = Name::new(
 );
 
 /// Every metric.
-pub const ALL: [Name; 29] = [
+pub const ALL: [Name; 30] = [
     PROCESS_DURATION,
     OPERATION_DURATION,
     CONSUMED_MESSAGES,
@@ -215,6 +220,7 @@ pub const ALL: [Name; 29] = [
     INFLIGHT,
     OLDEST_IN_PROGRESS,
     HELD,
+    DELIVERED_AGAIN,
     LEASE_LOST,
     DEDUP_HITS,
     GIVEN_BACK,

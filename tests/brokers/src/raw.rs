@@ -8,12 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::Request;
-use hyper::client::conn::http2;
-use hyper::header::{CONTENT_TYPE, TE};
+use hyper::header::CONTENT_TYPE;
 use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::Error;
@@ -23,9 +21,6 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Ten messages of the largest size, escaped.
 const ANSWER_LIMIT: usize = 16 * 1024 * 1024;
-
-/// What stands before a message of gRPC, in bytes.
-const FRAME_HEAD: usize = 5;
 
 /// The answer of SQS or Pub/Sub.
 #[derive(Debug, Clone)]
@@ -88,49 +83,6 @@ pub async fn pubsub(
         .body(Full::from(body))
         .map_err(failed(endpoint))?;
     answer(endpoint, request).await
-}
-
-/// Calls a method of gRPC such as `google.pubsub.v1.Subscriber/Seek` with one message of protobuf,
-/// for what the REST interface lacks; the answer's message. Takes at most 40 s.
-///
-/// # Errors
-/// When there is no answer, or its status is not 0.
-pub async fn grpc(endpoint: &str, method: &str, message: &[u8]) -> Result<Bytes, Error> {
-    timeout(CALL_TIMEOUT, unary(endpoint, method, message)).await.map_err(failed(endpoint))?
-}
-
-async fn unary(endpoint: &str, method: &str, message: &[u8]) -> Result<Bytes, Error> {
-    let host = endpoint.trim_start_matches("http://");
-    let stream = TcpStream::connect(host).await.map_err(failed(endpoint))?;
-    let (mut server, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
-        .await
-        .map_err(failed(endpoint))?;
-    let exchange = async {
-        let length = u32::try_from(message.len()).map_err(failed(endpoint))?.to_be_bytes();
-        let framed = Bytes::from([&[0], &length[..], message].concat());
-        let request = Request::post(format!("{endpoint}/{method}"))
-            .header(CONTENT_TYPE, "application/grpc")
-            .header(TE, "trailers")
-            .body(Full::<Bytes>::from(framed))
-            .map_err(failed(endpoint))?;
-        let response = server.send_request(request).await.map_err(failed(endpoint))?;
-        let (head, body) = response.into_parts();
-        let body = Limited::new(body, ANSWER_LIMIT).collect().await;
-        let body = body.map_err(|error| failed(endpoint)(error))?;
-        let status = body.trailers().unwrap_or(&head.headers).get("grpc-status").cloned();
-        match status {
-            Some(status) if status == "0" => {
-                let body = body.to_bytes();
-                Ok(body.slice(FRAME_HEAD.min(body.len())..))
-            }
-            status => Err(failed(endpoint)(format!("{method}: status {status:?}"))),
-        }
-    };
-    // The connection moves what the exchange needs, and ends with it.
-    tokio::select! {
-        answer = exchange => answer,
-        ended = connection => Err(failed(endpoint)(format!("{method}: {ended:?}"))),
-    }
 }
 
 async fn answer(endpoint: &str, request: Request<Full<Bytes>>) -> Result<Answer, Error> {

@@ -18,8 +18,6 @@ use crate::scene::Scene;
 use crate::servers::{block_on, unique};
 use crate::wait::{LONG, poll, until};
 
-/// The REST interface of the emulator has no such method.
-const SEEK: &str = "google.pubsub.v1.Subscriber/Seek";
 /// A pull that finds nothing so often finds nothing.
 const LOOKS: usize = 3;
 
@@ -214,16 +212,19 @@ impl Project {
         found
     }
 
-    /// What nobody has acknowledged, leased or not: the subscription is wound back. Counts begin anew. To be asked
+    /// What nobody has acknowledged, leased or not: the subscription is set to a snapshot of itself. Counts begin anew. To be asked
     /// when nobody else reads it.
     ///
     /// # Panics
     /// When the emulator refuses.
     #[must_use]
     pub fn left(&self, subscription: &str) -> Vec<Received> {
-        let name = format!("projects/{}/subscriptions/{subscription}", self.name);
-        let message = requests::to_the_beginning(&name);
-        block_on(raw::grpc(&self.endpoint, SEEK, &message)).expect("an answer");
+        let snapshot = unique("left");
+        let own = format!("projects/{}/subscriptions/{subscription}", self.name);
+        self.call("PUT", &format!("snapshots/{snapshot}"), &json!({ "subscription": own }));
+        // What the snapshot holds is nobody's after it.
+        let to = json!({ "snapshot": format!("projects/{}/snapshots/{snapshot}", self.name) });
+        self.call("POST", &format!("subscriptions/{subscription}:seek"), &to);
         self.visible(subscription)
     }
 

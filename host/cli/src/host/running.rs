@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pumphouse_config::{Config, DeduplicationKey, Dispatch, UNCOUNTED};
+use pumphouse_config::{Config, DeduplicationKey, Dispatch, Provision, UNCOUNTED};
 use pumphouse_contract::findings::budget_unenforceable;
 use pumphouse_contract::ports::{Handler, State};
 use pumphouse_contract::{Backoff, Clock, Count, Jitter, Roll, SubscriptionFacts};
@@ -21,6 +21,9 @@ use crate::host::transports::{OpenSource, Transports, WireError, Wired};
 /// Between attempts to open a subscription whose broker is away.
 const OPEN_BACKOFF: Backoff =
     Backoff { base: Duration::from_secs(1), max: Duration::from_secs(30), jitter: Jitter::Full };
+/// Between looks at whether a source is still there, and attempts to make it again.
+const FURNISH_BACKOFF: Backoff =
+    Backoff { base: Duration::from_secs(2), max: Duration::from_secs(30), jitter: Jitter::Full };
 /// What one attempt may take.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest wait of one receive.
@@ -104,6 +107,7 @@ pub(crate) async fn attempt(
 }
 
 /// A subscription that is to be opened.
+#[derive(Clone)]
 pub(crate) struct Opening {
     name: String,
     common: Common,
@@ -157,12 +161,51 @@ impl Opening {
         }
     }
 
-    fn start(&self, slot: &Slot, wired: Wired) {
+    /// Under `create`, what vanished while the host ran is made again: an emulator that was started anew has nothing.
+    async fn keep_furnished(self, slot: Arc<Slot>) {
+        let mut failures = 0;
+        loop {
+            let roll = Roll::new(0.5 + rand::random::<f64>() / 2.0);
+            tokio::select! {
+                () = slot.stopping.cancelled() => return,
+                () = tokio::time::sleep(FURNISH_BACKOFF.after(Count(failures), roll)) => {}
+            }
+            if !slot.misses_source() {
+                failures = 0;
+                continue;
+            }
+            failures = failures.saturating_add(1);
+            self.furnish().await;
+        }
+    }
+
+    async fn furnish(&self) {
+        let Some(subscription) = self.in_force.find(&self.name) else { return };
+        let InForce { config, transports, .. } = &self.in_force;
+        match attempt(config, subscription, transports).await {
+            // The pump has a source already, and finds that it is there again.
+            Ok(_) => tracing::warn!(
+                subscription = self.name,
+                "the source was gone and is made again; what it held is lost"
+            ),
+            Err(error) => tracing::debug!(
+                subscription = self.name,
+                problem = error.text,
+                "the source is gone and can't be made again; trying again with backoff"
+            ),
+        }
+    }
+
+    fn start(&self, slot: &Arc<Slot>, wired: Wired) {
         self.say_unenforceable(&wired);
         let Some(subscription) = self.subscription(wired) else { return };
         let (metrics, stop) = (self.common.metrics.clone(), slot.stopping.clone());
         tokio::spawn(depths::watch(self.name.clone(), subscription.sinks.clone(), metrics, stop));
         slot.pump(subscription.source.clone(), || Pump::start(subscription));
+        let creates = self.in_force.find(&self.name).map(|one| one.provision);
+        if creates == Some(Provision::Create) {
+            tokio::spawn(self.clone().keep_furnished(slot.clone()));
+        }
     }
 
     /// F-3: the same text as the finding, with what the broker said, once for each subscription and process.

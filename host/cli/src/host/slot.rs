@@ -59,6 +59,11 @@ impl Slot {
         }
     }
 
+    /// Whether it pumps, and its source is not there.
+    pub(crate) fn misses_source(&self) -> bool {
+        self.pumping().is_some_and(|pump| pump.misses_source())
+    }
+
     /// Asks for no more messages.
     pub(crate) fn drain(&self) {
         if let Some(pump) = self.pumping() {
@@ -85,10 +90,10 @@ impl Slot {
         }
     }
 
-    /// How many messages its source holds ahead of the handlers; none where there is no source yet.
-    pub(crate) fn held(&self) -> Option<usize> {
+    /// What it reads from; none where that could not be opened yet.
+    pub(crate) fn source(&self) -> Option<Arc<dyn Source>> {
         match &*self.state() {
-            State::Pumping(_, source) => Some(source.held()),
+            State::Pumping(_, source) => Some(source.clone()),
             State::Waiting(_) | State::Stopped => None,
         }
     }

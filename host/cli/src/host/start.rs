@@ -188,7 +188,10 @@ fn metrics(common: &Common, view: &Arc<View>) -> Arc<dyn Fn() -> String + Send +
         let rejected = view.rejected_configuration().is_some();
         metrics.refresh(&view.list(), &Handlers::list(&sandbox), rejected);
         for slot in view.all() {
-            slot.held().into_iter().for_each(|held| metrics.held(slot.name(), held));
+            if let Some(source) = slot.source() {
+                metrics.held(slot.name(), source.held());
+                metrics.delivered_again(slot.name(), source.duplicates());
+            }
         }
         metrics.encode()
     })

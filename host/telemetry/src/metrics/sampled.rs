@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use pumphouse_contract::Destination;
 use pumphouse_contract::ports::{Condition, Depth, HandlerStatus, SubscriptionStatus};
@@ -27,6 +27,7 @@ struct Look {
     configuration_rejected: bool,
     depths: BTreeMap<(String, &'static str), Depth>,
     held: BTreeMap<String, usize>,
+    again: BTreeMap<String, u64>,
 }
 
 impl Sampled {
@@ -43,6 +44,7 @@ impl Sampled {
         let listed = |name: &String| subscriptions.iter().any(|s| s.name == *name);
         look.depths.retain(|(name, _), _| listed(name));
         look.held.retain(|name, _| listed(name));
+        look.again.retain(|name, _| listed(name));
     }
 
     pub(crate) fn depth(&self, subscription: &str, destination: Destination, depth: Depth) {
@@ -52,6 +54,10 @@ impl Sampled {
 
     pub(crate) fn held(&self, subscription: &str, messages: usize) {
         self.lock().held.insert(subscription.to_owned(), messages);
+    }
+
+    pub(crate) fn delivered_again(&self, subscription: &str, messages: u64) {
+        self.lock().again.insert(subscription.to_owned(), messages);
     }
 
     fn lock(&self) -> MutexGuard<'_, Look> {
@@ -118,6 +124,7 @@ impl Collector for Sampled {
         for (name, series) in look.gauges() {
             encode_gauge(&mut encoder, name, &series)?;
         }
+        encode_counter(&mut encoder, names::DELIVERED_AGAIN, &look.again)?;
         let Name { help, .. } = names::HANDLER_VERSION;
         let base = names::HANDLER_VERSION.base();
         let mut versions =
@@ -140,6 +147,21 @@ fn encode_gauge(
         encoder.encode_descriptor(name.base(), &help, unit.as_ref(), MetricType::Gauge)?;
     for (labels, value) in series {
         gauge.encode_family(labels)?.encode_gauge(value)?;
+    }
+    Ok(())
+}
+
+/// One that is counted elsewhere, by subscription.
+fn encode_counter(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: Name,
+    series: &BTreeMap<String, u64>,
+) -> Result<(), std::fmt::Error> {
+    let help = sentence(name.help);
+    let mut counter = encoder.encode_descriptor(name.base(), &help, None, MetricType::Counter)?;
+    for (subscription, value) in series {
+        let labels = [(labels::SUBSCRIPTION, subscription.as_str())];
+        counter.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(value, None)?;
     }
     Ok(())
 }

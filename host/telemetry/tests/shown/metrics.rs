@@ -288,11 +288,14 @@ fn what_is_sampled_is_replaced_as_a_whole() {
     metrics.depth("returns", Destination::InvalidMessage, depth);
     metrics.held("orders", 7);
     metrics.held("returns", 8);
+    metrics.delivered_again("orders", 2);
+    metrics.delivered_again("returns", 3);
     let scrape = Scrape::of(&metrics.encode());
     for (name, labels, value) in [
         ("pumphouse_inflight", r#"subscription="orders""#, Some(3.0)),
         ("pumphouse_oldest_in_progress_age_seconds", r#"subscription="orders""#, Some(2.5)),
         ("pumphouse_held", r#"subscription="orders""#, Some(7.0)),
+        ("pumphouse_delivered_again_total", r#"subscription="orders""#, Some(2.0)),
         ("pumphouse_subscription_ready", r#"subscription="orders""#, Some(1.0)),
         ("pumphouse_subscription_ready", r#"subscription="returns""#, Some(0.0)),
         (
@@ -317,7 +320,9 @@ fn what_is_sampled_is_replaced_as_a_whole() {
         ("pumphouse_subscription_ready", r#"subscription="orders""#, Some(0.0)),
         ("pumphouse_subscription_ready", r#"subscription="returns""#, None),
         ("pumphouse_held", r#"subscription="orders""#, Some(7.0)),
+        ("pumphouse_delivered_again_total", r#"subscription="orders""#, Some(2.0)),
         ("pumphouse_held", r#"subscription="returns""#, None),
+        ("pumphouse_delivered_again_total", r#"subscription="returns""#, None),
         ("pumphouse_dead_letter_depth", r#"subscription="orders""#, Some(12.0)),
         ("pumphouse_dead_letter_depth", r#"subscription="returns""#, None),
         ("pumphouse_handler_version_info", "", None),

@@ -109,5 +109,6 @@ pub(crate) fn everything() -> Metrics {
     let depth = Depth { messages: Some(1), oldest_age: Some(took) };
     metrics.depth(ORDERS.name, Destination::DeadLetter, depth);
     metrics.held(ORDERS.name, 7);
+    metrics.delivered_again(ORDERS.name, 1);
     metrics
 }

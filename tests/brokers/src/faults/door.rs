@@ -51,7 +51,7 @@ impl Door {
     ) -> Result<(Self, Arc<S>), Error> {
         let port = Port::reserve()?;
         let address = SocketAddr::from(([127, 0, 0, 1], port.number));
-        let listener = TcpListener::bind(address).await.map_err(|source| Error::Io {
+        let listener = bind(address).await.map_err(|source| Error::Io {
             doing: format!("listening on {address} failed"),
             source,
         })?;
@@ -161,6 +161,18 @@ impl<S: Serve> Acceptor<S> {
         let gate = Gate::new(stream, self.serve.valve().clone());
         self.connections.spawn(self.serve.clone().serve(gate));
     }
+}
+
+/// The port is ours. But a process that is being started at this moment, from another thread, may still hold the
+/// listener that it was tried with.
+async fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    for _ in 1..LISTEN_TRIES {
+        if let Ok(listener) = TcpListener::bind(address).await {
+            return Ok(listener);
+        }
+        sleep(ACCEPT_RETRY).await;
+    }
+    TcpListener::bind(address).await
 }
 
 async fn accept(listener: Option<&TcpListener>) -> TcpStream {

@@ -75,15 +75,6 @@ pub(super) fn delivered(answer: &[u8]) -> Vec<(String, String)> {
     values(answer, 1).into_iter().map(one).collect()
 }
 
-/// A `SeekRequest`: the subscription as it was before any message of a test, in 2001.
-pub(super) fn to_the_beginning(subscription: &str) -> Vec<u8> {
-    const SECOND_FIELD: [u8; 2] = [2 << 3 | 2, 6];
-    const SECONDS: [u8; 6] = [1 << 3, 0x80, 0x94, 0xeb, 0xdc, 0x03];
-    let length = u8::try_from(subscription.len()).expect("a short name");
-    assert!(length < 0x80, "{subscription} has more than 127 characters");
-    [&[1 << 3 | 2, length], subscription.as_bytes(), &SECOND_FIELD, &SECONDS].concat()
-}
-
 fn pair(entry: &[u8]) -> (String, String) {
     let text = |field| texts(entry, field).pop().unwrap_or_default();
     (text(1), text(2))

@@ -100,7 +100,13 @@ fn cut_slow_and_silent_connections_lose_nothing() {
     proxy.slow(20_000);
     handled("over slow connections");
     proxy.slow(0);
+    let (streams, pulls) = (proxy.count("StreamingPull"), proxy.count("Pull"));
     proxy.half_open();
+    host.until(PAST_LEASES, "others in place of the silent ones", || {
+        proxy.count("StreamingPull") >= streams + 2 && proxy.count("Pull") >= pulls + 2
+    });
+    // The emulator has not noticed, and would push to the silent streams for ever.
+    block_on(proxy.cut());
     handled("after all connections fell silent");
     host.until(LONG, "readiness", || host.readiness() == 200);
     assert_eq!(host.stop(), 0);
@@ -108,8 +114,9 @@ fn cut_slow_and_silent_connections_lose_nothing() {
     assert!(said(&scene, "receiving again") > 0);
 }
 
-/// FR-33: a pull that is never answered is given up by the host's own bound; the other subscriptions do not notice,
-/// and the count of stalls says what happened.
+/// FR-33: a pull that is never answered is given up by its own deadline, which is how a wait without a message may end
+/// too; the next one brings what is there, and the other subscriptions do not notice. A connection that is silent
+/// altogether is told by its keep-alive: that is another test's.
 fn fr_33_a_pull_that_never_returns_stops_nothing() {
     let project = Project::new("fr33");
     let proxy = block_on(GrpcProxy::start(&emulator())).unwrap();
@@ -137,7 +144,6 @@ fn fr_33_a_pull_that_never_returns_stops_nothing() {
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     let metrics = host.metrics();
     let of = |name, subscription| metrics.sum(name, &[("subscription", subscription)]);
-    assert_eq!(of("pumphouse_receive_stalls_total", "hung"), 1.0);
     for other in ["pull", "stream"] {
         assert_eq!(of("pumphouse_receive_stalls_total", other), 0.0);
         assert_eq!(of("pumphouse_receive_errors_total", other), 0.0);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pumphouse_e2e::pubsub::{Project, Received, emulator};
 use pumphouse_e2e::{Host, LONG, Scene, root};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::common::{HOST, WAYS, done, said, work};
 
@@ -49,9 +49,15 @@ fn the_example_bounds_an_order_that_is_never_ready_in_all_four_ways() {
     let sources = WAYS.map(|way| format!("orders-{}", way.name));
     let taken = json!({ "id": "A-1", "quantity": 2 });
     let never = json!({ "id": "A-2", "quantity": 1, "available_in": 1 });
-    let _ = project.publish("orders", &taken);
-    let poison = project.publish("orders", &never);
-    let unreadable = project.publish("orders", &json!("hello"));
+    // Keys of their own: of an ordered subscription the emulator takes all messages without one for one key's, and
+    // sends those behind a deferred one again.
+    let mut keys = ["a", "b", "c"].into_iter();
+    let mut publish = |body: &Value| {
+        let key = keys.next().unwrap();
+        project.publish_keyed("orders", key, std::slice::from_ref(body)).remove(0)
+    };
+    let _ = publish(&taken);
+    let (poison, unreadable) = (publish(&never), publish(&json!("hello")));
     let copies = project.take("orders-dead-letter", sources.len());
     let invalid = project.take("orders-invalid", sources.len());
     let metrics = host.metrics();

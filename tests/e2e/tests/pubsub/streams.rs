@@ -59,7 +59,7 @@ fn fr_13_a_stream_that_closes_leaves_no_key_blocked() {
     order.dedup();
     assert_eq!(order, ids);
     assert!(counts(&scene).values().all(|counts| counts.is_sorted_by(|a, b| a < b)));
-    let duplicates = host.metrics().sum("pumphouse_stream_duplicates_total", &[]);
+    let duplicates = host.metrics().sum("pumphouse_delivered_again_total", &[]);
     assert_eq!(duplicates, 1.0, "K1 came again while it was handled");
     assert_eq!(host.stop(), 0);
     project.assert_empty("stream-ordered");
