@@ -58,6 +58,9 @@ fn sorted<'a>(headers: impl Iterator<Item = (&'a str, &'a HeaderValue)>) -> Vec<
 }
 
 proptest! {
+    // Each is up to 160 headers.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// C-7, C-11: read where copies are honoured, a copy is the original and its metadata.
     #[test]
     fn c_11_every_copy_is_read_as_the_original_with_its_metadata(sent in any_copy()) {

@@ -282,6 +282,9 @@ pub(crate) fn any_copy() -> impl Strategy<Value = Outgoing> {
 }
 
 proptest! {
+    // Each is up to 160 headers.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     /// C-11: whatever the original carries, its copy is one that Pub/Sub takes.
     #[test]
     fn c_11_every_copy_fits(message in any_copy()) {
