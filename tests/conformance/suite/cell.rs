@@ -80,10 +80,11 @@ impl Configuration {
 
     /// Whether this build has what the row needs.
     pub(crate) fn is_built(self) -> bool {
-        if self.is_embedded() {
-            return true;
+        match self {
+            Self::Memory | Self::Durable => true,
+            _ if self.is_pubsub() => cfg!(feature = "pubsub"),
+            _ => cfg!(feature = "sqs"),
         }
-        if self.is_pubsub() { cfg!(feature = "pubsub") } else { cfg!(feature = "sqs") }
     }
 
     /// The servers that it is shown against. ElasticMQ has no SNS.

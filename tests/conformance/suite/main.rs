@@ -38,7 +38,7 @@ use crate::cell::{Cell, Configuration, Variant};
 use crate::world::World;
 
 /// Trials at once: most of their time they wait.
-const AT_ONCE: usize = 20;
+const AT_ONCE: usize = 30;
 
 /// A trial that takes longer hangs.
 const LONGEST_TRIAL: Duration = Duration::from_secs(180);

@@ -10,6 +10,7 @@ mod topics;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+#[cfg(any(feature = "pubsub", feature = "sqs"))]
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -74,6 +75,10 @@ impl Names {
 
 /// What a case needs of its queues beyond their being there.
 #[derive(Debug, Clone, Copy, Default)]
+#[cfg_attr(
+    not(all(feature = "pubsub", feature = "sqs")),
+    expect(dead_code, reason = "some are for one transport alone")
+)]
 pub(crate) struct Wants {
     /// M: the broker's own limit, where it has one.
     pub(crate) native: Option<u32>,
@@ -133,6 +138,7 @@ impl Foreign {
 }
 
 /// Counts down; whether there was something left.
+#[cfg(any(feature = "pubsub", feature = "sqs"))]
 fn one_less(left: &AtomicU64) -> bool {
     left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
 }
@@ -257,14 +263,18 @@ impl Rig {
     )]
     pub(crate) fn spoil(&self, fault: Fault, queue: &str, times: usize) -> bool {
         match self {
-            Self::Embedded(_) => return false,
+            Self::Embedded(_) => false,
             #[cfg(feature = "pubsub")]
-            Self::Pubsub(pubsub) => pubsub.spoil(fault, queue, times as u64),
+            Self::Pubsub(pubsub) => {
+                pubsub.spoil(fault, queue, times as u64);
+                true
+            }
             #[cfg(feature = "sqs")]
-            Self::Sqs(sqs) => sqs.spoil(fault, queue, times as u64),
+            Self::Sqs(sqs) => {
+                sqs.spoil(fault, queue, times as u64);
+                true
+            }
         }
-        #[cfg(any(feature = "pubsub", feature = "sqs"))]
-        true
     }
 
     /// The one message of a queue, by a client that knows nothing of ours; none where no other can open it.

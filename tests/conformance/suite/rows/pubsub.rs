@@ -101,8 +101,8 @@ impl Pubsub {
         Ok(())
     }
 
-    /// As an operator makes it that hosts publish to already. A topic is there before its subscription: what is
-    /// published in between would be nobody's, so hosts don't find it yet.
+    /// As an operator makes it that hosts publish to already. A topic is there before its subscriptions: what is
+    /// published in between would be counted by nobody, so hosts don't find it yet.
     pub(crate) async fn create_queue(&self, queue: &str) -> Result<()> {
         let making = Arc::new(AtomicBool::new(true));
         let still = making.clone();
@@ -150,7 +150,7 @@ impl Pubsub {
         foreign::exists(&self.endpoint, queue).await
     }
 
-    /// With what a host learns that checks its subscription. Checks are calls by HTTP, and the proxy passes gRPC.
+    /// With what a host learns that checks its subscription, without the time that the check takes.
     fn known(&self, queue: &str) -> SourceSpec {
         let made = self.made().get(queue).copied();
         let Made { limit, lease } = made.unwrap_or(Made { limit: None, lease: LONG });
