@@ -34,10 +34,14 @@ fn fr_02_without_a_policy_the_window_bounds_and_the_finding_is_said_once() {
     let rest = "max_deliveries = 3\nretry = { backoff = \"1s\", max_backoff = \"1s\", window = \"8s\" }\ndead_letter = { pubsub.topic = \"dead\" }";
     let scene = project.scene(&proxy.endpoint(), HOST, &work(&WAYS, rest));
     let host = scene.start();
+    host.until(LONG, "two streams", || proxy.in_flight("StreamingPull") == 2);
+    proxy.reset_streams(code::UNAVAILABLE);
+    host.until(LONG, "two others", || {
+        proxy.count("StreamingPull") >= 4 && proxy.in_flight("StreamingPull") == 2
+    });
+    host.until(LONG, "readiness", || host.readiness() == 200);
     let defer = json!({ "do": "defer" });
     let ids: Vec<String> = WAYS.iter().map(|way| project.publish(way.name, &defer)).collect();
-    host.until(LONG, "some calls", || scene.calls().len() >= 6);
-    proxy.reset_streams(code::UNAVAILABLE);
     let copies = project.take_within(Duration::from_secs(60), "dead", WAYS.len());
     assert_eq!(host.stop(), 0);
     let counts = counts(&scene);
