@@ -1,6 +1,6 @@
 //! What belongs together: the messages of one ordering key, or one message where there is no order.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::ReceivedMessage;
@@ -8,6 +8,12 @@ use pumphouse_contract::Mono;
 
 /// How long a key is remembered whose head went back, beyond the delay that it went back with.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The most messages of a key that went back and are waited for.
+const REMEMBERED: usize = 10_000;
+
+/// How long a message stays away at least that came before others that it goes after.
+const AFTER_OTHERS: Duration = Duration::from_secs(1);
 
 /// A message that was pushed.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,33 +59,49 @@ pub(crate) struct Out {
 /// A hole behind what is held: messages that went back, which come again before any other.
 #[derive(Debug)]
 pub(crate) struct Gap {
-    first: String,
-    /// The first, and all that went after it.
-    gone: HashSet<String>,
+    /// In their order.
+    gone: VecDeque<String>,
     /// When the first may be here again.
     back: Mono,
 }
 
 impl Gap {
     pub(crate) fn new(first: String, others: impl IntoIterator<Item = String>, back: Mono) -> Self {
-        let gone = others.into_iter().chain([first.clone()]).collect();
-        Self { first, gone, back }
+        let mut gap = Self { gone: VecDeque::from([first]), back };
+        gap.also(others);
+        gap
     }
 
-    /// Whether this one is what comes next. As a rule that is the first. Where a later one is here although the
-    /// first may be, the first will not come, since the service keeps their order: the policy forwarded it, or
-    /// another host has it.
-    fn ends_with(&self, id: &str, now: Mono) -> bool {
-        id == self.first || (now >= self.back && self.gone.contains(id)) || self.is_over(now)
+    /// Whether this one is what comes next. As a rule that is the first that is still away. Where a later one is here
+    /// although the first may be, those before it will not come, since the service keeps their order: the policy
+    /// forwarded them, or another host has them.
+    fn arrives(&mut self, id: &str, now: Mono) -> bool {
+        if self.is_over(now) {
+            self.gone.clear();
+            return true;
+        }
+        match self.gone.iter().position(|gone| gone == id) {
+            None => false,
+            Some(at) if at > 0 && now < self.back => false,
+            Some(at) => {
+                self.gone.drain(..=at);
+                true
+            }
+        }
     }
 
     pub(crate) fn is_over(&self, now: Mono) -> bool {
         now >= self.back.plus(PATIENCE)
     }
 
-    /// Takes note of others that went back.
+    /// Takes note of others that went back, behind those that did before. Beyond the bound it is left to the service's
+    /// own order.
     pub(crate) fn also(&mut self, ids: impl IntoIterator<Item = String>) {
-        self.gone.extend(ids);
+        for id in ids {
+            if self.gone.len() < REMEMBERED && !self.gone.contains(&id) {
+                self.gone.push_back(id);
+            }
+        }
     }
 }
 
@@ -144,12 +166,26 @@ impl Lane {
             return Place::Instead(at);
         }
         let Some(gap) = &mut self.gap else { return Place::Back };
-        if gap.ends_with(id, now) {
-            self.gap = None;
+        if gap.arrives(id, now) {
+            if gap.gone.is_empty() {
+                self.gap = None;
+            }
             return Place::Back;
         }
-        gap.gone.insert(id.to_owned());
-        Place::Away(gap.back.since(now))
+        gap.also([id.to_owned()]);
+        Place::Away(gap.back.since(now).max(AFTER_OTHERS))
+    }
+
+    /// These went back, before others that did already.
+    pub(crate) fn leave(
+        &mut self,
+        first: String,
+        others: impl IntoIterator<Item = String>,
+        back: Mono,
+    ) {
+        let mut gap = Gap::new(first, others, back);
+        gap.also(self.gap.take().into_iter().flat_map(|before| before.gone));
+        self.gap = Some(gap);
     }
 
     /// Takes everything from this index on out of the queue; what comes next is one of them.
@@ -157,7 +193,7 @@ impl Lane {
         let cut: Vec<Pushed> = self.queue.drain(from.min(self.queue.len())..).collect();
         if let Some(first) = cut.first() {
             let gone = cut.iter().map(|held| held.id().to_owned());
-            self.gap = Some(Gap::new(first.id().to_owned(), gone, back));
+            self.leave(first.id().to_owned(), gone, back);
         }
         cut
     }

@@ -170,7 +170,7 @@ impl Shelf {
             Place::Front | Place::Back if self.held >= self.bound => {
                 if self.ordered && !handled {
                     let back = now.plus(SURPLUS_AFTER);
-                    lane.gap = Some(Gap::new(pushed.id().to_owned(), [], back));
+                    lane.leave(pushed.id().to_owned(), [], back);
                 }
                 arrived.surplus += 1;
                 arrived.back.add(SURPLUS_AFTER, pushed.received.ack_id);
@@ -277,7 +277,7 @@ impl Shelf {
         let cut = self.cut(lane, 0, from);
         if self.ordered {
             let gone = cut.iter().map(|held| held.id().to_owned());
-            lane.gap = Some(Gap::new(out.id, gone, from));
+            lane.leave(out.id, gone, from);
         }
         for held in cut {
             back.add(from.since(now), held.received.ack_id);
@@ -332,7 +332,7 @@ impl Shelf {
         self.out.remove(&out.ack_id);
         if self.ordered {
             let gone = gone.iter().map(|held| held.id().to_owned());
-            lane.gap = Some(Gap::new(out.id, gone, now.plus(delay)));
+            lane.leave(out.id, gone, now.plus(delay));
         }
     }
 

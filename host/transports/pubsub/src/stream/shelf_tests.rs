@@ -128,13 +128,30 @@ fn a_head_that_never_comes_again_holds_nobody_up() {
     assert_eq!(take(&mut shelf, 0), ["b2"]);
 }
 
+/// S-6: a later message is not handed over between the returns of two that went back together.
+#[test]
+fn all_that_went_back_are_waited_for() {
+    let mut shelf = ordered();
+    push(&mut shelf, "k", &["a1", "b1"], 0);
+    take(&mut shelf, 0);
+    shelf.releasing("a1", S(0));
+    shelf.released("a1", Left::Gone, at(0));
+    assert_eq!(push(&mut shelf, "k", &["a2"], 0), Returns::default());
+    assert_eq!(push(&mut shelf, "k", &["d1"], 0), back(1, &["d1"]));
+    for next in [["a2"], ["b2"], ["d2"]] {
+        push(&mut shelf, "k", &next, 1);
+        assert_eq!(take(&mut shelf, 1), next);
+        shelf.acknowledged(next[0], at(1));
+    }
+}
+
 #[test]
 fn a_message_behind_a_lost_head_goes_back_and_the_head_is_next() {
     let mut shelf = ordered();
     push(&mut shelf, "k", &["a1", "b1", "c1"], 0);
     take(&mut shelf, 0);
     assert_eq!(shelf.lost("a1", Lost::Free, at(1)), back(0, &["b1", "c1"]));
-    assert_eq!(push(&mut shelf, "k", &["d1"], 1), back(0, &["d1"]));
+    assert_eq!(push(&mut shelf, "k", &["d1"], 1), back(1, &["d1"]));
     push(&mut shelf, "k", &["a2", "b2"], 2);
     assert_eq!(take(&mut shelf, 2), ["a2"]);
 }
