@@ -3,12 +3,14 @@
 //! Run it by `cargo xtask bench [NAME]`; `docs/benchmarks.md` says what is measured and what came out.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool that talks to a person")]
 
+mod counted;
 mod guests;
 mod machine;
 mod measure;
 mod message;
 mod native;
 mod options;
+mod pubsub;
 mod pump;
 mod pumping;
 mod report;
@@ -68,5 +70,6 @@ fn measure(group: Group, options: &Options) -> Result<Vec<Line>> {
         Group::Sandbox => sandbox::run(options),
         Group::Pump => pump::run(options),
         Group::Sqs => sqs::run(options),
+        Group::Pubsub => pubsub::run(options),
     }
 }

@@ -1,7 +1,7 @@
 //! The command line.
 
 pub(crate) const USAGE: &str =
-    "usage: pumphouse-bench [sandbox|pump|sqs] [--quick] [--json] [--strict]
+    "usage: pumphouse-bench [sandbox|pump|sqs|pubsub] [--quick] [--json] [--strict]
 
   --quick    a tenth of the work: whether it runs, not how fast
   --json     one JSON document instead of a table
@@ -14,16 +14,18 @@ pub(crate) enum Group {
     Sandbox,
     Pump,
     Sqs,
+    Pubsub,
 }
 
 impl Group {
-    const ALL: [Self; 3] = [Self::Sandbox, Self::Pump, Self::Sqs];
+    const ALL: [Self; 4] = [Self::Sandbox, Self::Pump, Self::Sqs, Self::Pubsub];
 
     fn name(self) -> &'static str {
         match self {
             Self::Sandbox => "sandbox",
             Self::Pump => "pump",
             Self::Sqs => "sqs",
+            Self::Pubsub => "pubsub",
         }
     }
 }
@@ -75,7 +77,7 @@ mod tests {
     #[test]
     fn one_group_or_all_of_them() {
         assert_eq!(parse(&["pump"]).map(|o| o.groups()), Some(vec![Group::Pump]));
-        assert_eq!(parse(&["--json"]).map(|o| o.groups().len()), Some(3));
+        assert_eq!(parse(&["--json"]).map(|o| o.groups().len()), Some(4));
     }
 
     #[test]

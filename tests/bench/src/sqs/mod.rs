@@ -1,6 +1,5 @@
 //! The pump on SQS beside a plain consumer on the SDK, on the same server.
 
-mod counted;
 mod plain;
 mod server;
 
@@ -12,8 +11,8 @@ use pumphouse_pump::SystemClock;
 use pumphouse_sqs::{Provision, SourceSpec, Sqs};
 use tokio::runtime::Builder;
 
-use self::counted::Counted;
 use self::server::Server;
+use crate::counted::Counted;
 use crate::measure::{CPU, RATE, Sample, Series};
 use crate::native::Native;
 use crate::options::Options;

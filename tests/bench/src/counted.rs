@@ -8,23 +8,25 @@ use pumphouse_contract::ports::{
     Ask, BoxFuture, Capabilities, ReceiveError, Settlement, Source, Unsettled,
 };
 
-pub(super) struct Counted {
+pub(crate) struct Counted {
     inner: Arc<dyn Source>,
-    requests: AtomicUsize,
+    receives: AtomicUsize,
+    settlements: AtomicUsize,
 }
 
 impl Counted {
-    pub(super) fn new(inner: Arc<dyn Source>) -> Arc<Self> {
-        Arc::new(Self { inner, requests: AtomicUsize::new(0) })
+    pub(crate) fn new(inner: Arc<dyn Source>) -> Arc<Self> {
+        Arc::new(Self { inner, receives: AtomicUsize::new(0), settlements: AtomicUsize::new(0) })
     }
 
     /// Receives and settlements so far.
-    pub(super) fn requests(&self) -> usize {
-        self.requests.load(Ordering::Relaxed)
+    pub(crate) fn requests(&self) -> usize {
+        self.receives.load(Ordering::Relaxed) + self.settlements()
     }
 
-    fn count(&self) {
-        self.requests.fetch_add(1, Ordering::Relaxed);
+    /// Settlements so far: all that a source asks for that is pushed to.
+    pub(crate) fn settlements(&self) -> usize {
+        self.settlements.load(Ordering::Relaxed)
     }
 }
 
@@ -34,17 +36,25 @@ impl Source for Counted {
     }
 
     fn receive(&self, ask: Ask) -> BoxFuture<'_, Result<Vec<Delivery>, ReceiveError>> {
-        self.count();
+        self.receives.fetch_add(1, Ordering::Relaxed);
         self.inner.receive(ask)
     }
 
     fn settle(&self, batch: Vec<Settlement>) -> BoxFuture<'_, Vec<Result<(), Unsettled>>> {
-        self.count();
+        self.settlements.fetch_add(1, Ordering::Relaxed);
         self.inner.settle(batch)
     }
 
     fn interrupt(&self) {
         self.inner.interrupt();
+    }
+
+    fn held(&self) -> usize {
+        self.inner.held()
+    }
+
+    fn duplicates(&self) -> u64 {
+        self.inner.duplicates()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
