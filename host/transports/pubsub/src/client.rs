@@ -5,6 +5,7 @@ use std::time::Duration;
 use google_cloud_auth::credentials::Credentials;
 use google_cloud_gax::retry_policy::{NeverRetry, RetryPolicyExt};
 use google_cloud_pubsub::client::BasePublisher;
+use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::GetSubscriptionRequest;
 use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::subscriber_client::SubscriberClient;
 use pumphouse_contract::Clock;
 use pumphouse_contract::ports::{Sink, Source};
@@ -12,7 +13,7 @@ use tokio::sync::OnceCell;
 use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 
-use crate::calls::{Fault, Kind, text_of};
+use crate::calls::{Fault, Kind, bounded, text_of};
 use crate::provision::{self, Channelled};
 use crate::pull::PullSource;
 use crate::sink::PubsubSink;
@@ -176,6 +177,20 @@ impl Pubsub {
     /// The connection for other services on the same address.
     pub(crate) fn work_channel(&self) -> Channel {
         self.work.clone()
+    }
+
+    /// Whether the service is there, by a call that changes nothing, where silence may mean either. These credentials
+    /// need not be allowed it: a refusal is an answer.
+    pub(crate) async fn confirm(&self, subscription: &str) -> Result<(), Fault> {
+        let message = GetSubscriptionRequest { subscription: subscription.to_owned() };
+        let request = self.request(message, ("subscription", subscription)).await?;
+        match bounded(self.timeouts.settle, self.polls().get_subscription(request)).await {
+            Ok(_) => Ok(()),
+            Err(fault) => match fault.kind {
+                Kind::Denied | Kind::Sender => Ok(()),
+                Kind::Unavailable | Kind::Throttled | Kind::Missing => Err(fault),
+            },
+        }
     }
 
     /// A call about a resource, which Google routes by: `("subscription", name)`.

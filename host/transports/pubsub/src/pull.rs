@@ -60,7 +60,12 @@ impl PullSource {
         let before = self.clock.mono();
         let received = match self.ask(ask.max, wait).await {
             Ok(received) => received,
-            Err(fault) if is_end_of_wait(&fault) && !wait.is_zero() => Vec::new(),
+            Err(fault) if is_end_of_wait(&fault) && !wait.is_zero() => {
+                // The deadline is kept on our side too, so the service may not have answered at all (FR-33).
+                let there = self.settler.pubsub.confirm(subscription).await;
+                there.map_err(|fault| receive_error(subscription, fault))?;
+                Vec::new()
+            }
             Err(fault) => return Err(receive_error(subscription, fault)),
         };
         if received.is_empty() {

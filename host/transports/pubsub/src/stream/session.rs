@@ -3,16 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::{
-    GetSubscriptionRequest, StreamingPullRequest,
-};
+use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::StreamingPullRequest;
 use pumphouse_contract::{Backoff, Count, Jitter, Roll};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, interval_at, sleep};
 use tonic::Status;
 
 use super::{Link, Stream};
-use crate::calls::{Fault, Kind, bounded};
+use crate::calls::{Fault, Kind};
 use crate::pull::receive_error;
 
 /// The service ends a stream on which nothing was said for 90 s.
@@ -141,21 +139,9 @@ impl Stream {
         }
     }
 
-    /// Whether the service is there, by a call that changes nothing. These credentials need not be allowed it: a
-    /// refusal is an answer.
     async fn confirm(&self) -> Result<(), Fault> {
         sleep(FIRST).await;
-        let pubsub = &self.settler.pubsub;
-        let message = GetSubscriptionRequest { subscription: self.name().to_owned() };
-        let request = pubsub.request(message, ("subscription", self.name())).await?;
-        let mut client = pubsub.polls();
-        match bounded(pubsub.timeouts.settle, client.get_subscription(request)).await {
-            Ok(_) => Ok(()),
-            Err(fault) => match fault.kind {
-                Kind::Denied | Kind::Sender => Ok(()),
-                Kind::Unavailable | Kind::Throttled | Kind::Missing => Err(fault),
-            },
-        }
+        self.settler.pubsub.confirm(self.name()).await
     }
 }
 

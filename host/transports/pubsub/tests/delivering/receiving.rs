@@ -6,6 +6,7 @@ use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::PubsubMessage;
 use pumphouse_contract::ports::{LeaseSetting, ReceiveError};
 use pumphouse_contract::{Count, Counted, HeaderValue, Headers, Outgoing};
 use pumphouse_pubsub::{Provision, SourceSpec};
+use pumphouse_test_brokers::grpc::GrpcProxy;
 
 use crate::common::{
     Foreign, SHORT, SOON, ack, ask, connect, count, counted, emulator, is_empty, one, open,
@@ -196,6 +197,27 @@ async fn a_missing_subscription_is_told_by_the_receive() {
     for wait in [Duration::ZERO, Duration::from_secs(1)] {
         let error = source.receive(ask(1, wait)).await.expect_err("no subscription");
         assert!(matches!(error, ReceiveError::Missing(..)), "{error}");
+    }
+}
+
+/// FR-33: a service that never answers is not taken for one that has no message.
+#[tokio::test]
+async fn fr_33_a_pull_that_is_never_answered_is_told() {
+    let proxy = GrpcProxy::start(&emulator().await).await.expect("a proxy");
+    let (pubsub, name) = (connect(&proxy.endpoint()).await, unique("silent"));
+    let source = open(&pubsub, spec(&name)).await;
+    let wait = Duration::from_secs(1);
+    proxy.on("Pull").hang();
+    let quiet = source.receive(ask(1, wait)).await.expect("another call is answered");
+    assert!(quiet.is_empty());
+    proxy.on("GetSubscription").hang();
+    let error = source.receive(ask(1, wait)).await.expect_err("nothing is answered");
+    assert!(matches!(error, ReceiveError::Unavailable(..)), "{error}");
+    // What hung may take its connection along.
+    proxy.heal().await;
+    let began = Instant::now();
+    while let Err(error) = source.receive(ask(1, wait)).await {
+        assert!(began.elapsed() < Duration::from_secs(30), "{error}");
     }
 }
 
