@@ -114,9 +114,9 @@ fn cut_slow_and_silent_connections_lose_nothing() {
     assert!(said(&scene, "receiving again") > 0);
 }
 
-/// FR-33: a pull that is never answered is given up by its own deadline, which is how a wait without a message may end
-/// too; the next one brings what is there, and the other subscriptions do not notice. A connection that is silent
-/// altogether is told by its keep-alive: that is another test's.
+/// FR-33: a pull that is never answered ends at its own deadline, as a wait without a message may; whoever does not
+/// answer the question whether it is there either, is not. The stall is counted and shown, the other subscriptions do
+/// not notice, and the next pull brings what is there.
 fn fr_33_a_pull_that_never_returns_stops_nothing() {
     let project = Project::new("fr33");
     let proxy = block_on(GrpcProxy::start(&emulator())).unwrap();
@@ -127,8 +127,11 @@ fn fr_33_a_pull_that_never_returns_stops_nothing() {
     let scene = project.scene(&proxy.endpoint(), "grace = \"4s\"", &text);
     let host = scene.start();
     let name = format!("projects/{}/subscriptions/hung", project.name);
-    let silent =
-        proxy.on("Pull").when(move |request| subscription_of(request) == name).times(1).hang();
+    let hung = |method: &str| {
+        let name = name.clone();
+        proxy.on(method).when(move |request| subscription_of(request) == name).times(1).hang()
+    };
+    let (silent, _unconfirmed) = (hung("Pull"), hung("GetSubscription"));
     host.until(LONG, "a pull that hangs", || silent.count() == 1);
     let began = Instant::now();
     let id = project.publish("hung", &done());
@@ -144,6 +147,8 @@ fn fr_33_a_pull_that_never_returns_stops_nothing() {
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     let metrics = host.metrics();
     let of = |name, subscription| metrics.sum(name, &[("subscription", subscription)]);
+    assert_eq!(of("pumphouse_receive_stalls_total", "hung"), 1.0);
+    assert_eq!(said(&scene, "receiving fails; trying again with backoff"), 1);
     for other in ["pull", "stream"] {
         assert_eq!(of("pumphouse_receive_stalls_total", other), 0.0);
         assert_eq!(of("pumphouse_receive_errors_total", other), 0.0);
