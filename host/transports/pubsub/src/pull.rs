@@ -104,7 +104,7 @@ impl PullSource {
 }
 
 /// With no delay that would let another message of the key go first.
-fn in_order(settlement: Settlement) -> Settlement {
+pub(crate) fn in_order(settlement: Settlement) -> Settlement {
     let action = match settlement.action {
         Action::Ack => Action::Ack,
         Action::Release(after) => Action::Release(after.max(SHORTEST_ORDERED_DELAY)),

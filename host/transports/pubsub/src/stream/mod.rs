@@ -27,6 +27,7 @@ use self::lane::Pushed;
 use self::shelf::{Left, Lost, Shelf};
 use crate::incoming::{Reading, delivery};
 use crate::provision::Channelled;
+use crate::pull::in_order;
 use crate::settle::{BATCH, LONGEST_DELAY, Settler, ack_id};
 use crate::{Pubsub, SourceSpec, capabilities};
 
@@ -288,6 +289,9 @@ impl Source for StreamSource {
     }
 
     fn settle(&self, batch: Vec<Settlement>) -> BoxFuture<'_, Vec<Result<(), Unsettled>>> {
+        // The emulator puts what is released without a delay behind all others of its key.
+        let ordered = self.capabilities.ordering == pumphouse_contract::ports::Ordering::Key;
+        let batch: Vec<_> = if ordered { batch.into_iter().map(in_order).collect() } else { batch };
         Box::pin(async move {
             let task = tokio::spawn(self.stream.clone().settle(batch.clone()));
             task.await.unwrap_or_else(|_| batch.into_iter().map(unknown).collect())
