@@ -1,17 +1,16 @@
 //! The calls that look at topics and subscriptions and make them.
 
-use std::error::Error as _;
 use std::future::Future;
 use std::time::Duration;
 
 use google_cloud_gax::client_builder;
-use google_cloud_gax::error::{CredentialsError, Error};
+use google_cloud_gax::error::Error;
 use google_cloud_gax::retry_policy::NeverRetry;
 use google_cloud_pubsub::client::{SubscriptionAdmin, TopicAdmin};
 use google_cloud_pubsub::model::{Subscription, Topic};
 use tonic::Code;
 
-use crate::calls::{Fault, Kind};
+use crate::calls::{Fault, Kind, of_library};
 use crate::{ProvisionError, Pubsub};
 
 /// Pages that are looked through for a topic's first subscription. A page may be empty though more follow.
@@ -135,7 +134,7 @@ impl Admin {
 
     async fn bounded<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Fault> {
         match tokio::time::timeout(self.limit, call).await {
-            Ok(answer) => answer.map_err(|error| fault(&error)),
+            Ok(answer) => answer.map_err(|error| of_library(&error)),
             Err(_) => Err(Fault::unavailable(format!("no answer within {:?}", self.limit))),
         }
     }
@@ -173,38 +172,6 @@ const CREATE_SUBSCRIPTION: &str = "CreateSubscription";
 
 fn is_already(fault: &Fault) -> bool {
     fault.status.as_ref().is_some_and(|status| status.code() == Code::AlreadyExists)
-}
-
-/// What an error of Google's library means.
-fn fault(error: &Error) -> Fault {
-    if let Some(status) = error.status() {
-        return tonic::Status::new(Code::from(status.code as i32), &status.message).into();
-    }
-    let transient = |error: &Error| {
-        let source = error.source().and_then(|it| it.downcast_ref::<CredentialsError>());
-        source.is_some_and(CredentialsError::is_transient)
-    };
-    let kind = match error.http_status_code() {
-        Some(404) => Kind::Missing,
-        Some(401 | 403) => Kind::Denied,
-        Some(429) => Kind::Throttled,
-        Some(400..=499) => Kind::Sender,
-        _ if error.is_authentication() && !transient(error) => Kind::Denied,
-        _ if error.is_binding() || error.is_serialization() => Kind::Sender,
-        _ => Kind::Unavailable,
-    };
-    Fault { kind, text: chain(error), status: None }
-}
-
-/// An error with its causes, which the library does not repeat in its own text.
-fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// A duration as the API takes it.
