@@ -70,12 +70,13 @@ impl Bench {
     /// A pump that pulls beside a loop that does.
     async fn pulling(&self, rounds: usize, messages: usize) -> Result<Vec<Line>> {
         let (mut plain, mut pumped) = (Series::default(), Pumped::default());
-        for round in 0..rounds {
-            let at = self.server.filled(&format!("plain-{round}"), LEASE, messages).await?;
-            plain.add(plain::consume(&self.plain, &at.subscription, messages).await?);
-            self.server.delete(at).await?;
-            let at = self.server.filled(&format!("pulled-{round}"), LEASE, messages).await?;
-            pumped.add(self.pump(Mode::Pull, &at.subscription, messages).await?);
+        for turn in turns(rounds) {
+            let at = self.server.filled(&format!("pull-{turn}"), LEASE, messages).await?;
+            if turn.is_pump() {
+                pumped.add(self.pump(Mode::Pull, &at.subscription, messages).await?);
+            } else {
+                plain.add(plain::consume(&self.plain, &at.subscription, messages).await?);
+            }
             self.server.delete(at).await?;
         }
         Ok(pumped.lines("pull", ("plain", &plain), rounds * messages))
@@ -84,12 +85,13 @@ impl Bench {
     /// A pump that is pushed to beside the subscriber of Google's library, which is too.
     async fn streaming(&self, rounds: usize, messages: usize) -> Result<Vec<Line>> {
         let (mut library, mut pumped) = (Series::default(), Pumped::default());
-        for round in 0..rounds {
-            let at = self.server.filled(&format!("library-{round}"), LEASE, messages).await?;
-            library.add(library::consume(&self.library, &at.subscription, messages).await?);
-            self.server.delete(at).await?;
-            let at = self.server.filled(&format!("pushed-{round}"), LEASE, messages).await?;
-            pumped.add(self.pump(Mode::Stream, &at.subscription, messages).await?);
+        for turn in turns(rounds) {
+            let at = self.server.filled(&format!("stream-{turn}"), LEASE, messages).await?;
+            if turn.is_pump() {
+                pumped.add(self.pump(Mode::Stream, &at.subscription, messages).await?);
+            } else {
+                library.add(library::consume(&self.library, &at.subscription, messages).await?);
+            }
             self.server.delete(at).await?;
         }
         Ok(pumped.lines("stream", ("library", &library), rounds * messages))
@@ -121,6 +123,29 @@ impl Bench {
         };
         Ok((sample, requests))
     }
+}
+
+/// One side's part of a round.
+#[derive(Clone, Copy)]
+struct Turn {
+    number: usize,
+}
+
+impl Turn {
+    /// A B, B A: neither is always the one that finds the emulator warm.
+    fn is_pump(self) -> bool {
+        matches!(self.number % 4, 1 | 2)
+    }
+}
+
+impl std::fmt::Display for Turn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.number.fmt(f)
+    }
+}
+
+fn turns(rounds: usize) -> impl Iterator<Item = Turn> {
+    (0..rounds * 2).map(|number| Turn { number })
 }
 
 /// What came of a pump's rounds.
