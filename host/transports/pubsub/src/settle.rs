@@ -62,10 +62,12 @@ impl Settler {
         let (acks, releases) = join(acks, releases).await;
         let refusals: HashMap<String, Refusal> =
             acks.into_iter().chain(releases).flatten().collect();
-        let one = |settlement: Settlement| match refusals.get(&ack_id(&settlement.receipt)).cloned()
-        {
-            None => Ok(()),
-            Some((failure, text)) => Err(Unsettled { settlement, failure, text }),
+        let one = |settlement: Settlement| {
+            let refusal = refusals.get(&*settlement.receipt.as_text()).cloned();
+            match refusal {
+                None => Ok(()),
+                Some((failure, text)) => Err(Unsettled { settlement, failure, text }),
+            }
         };
         batch.into_iter().map(one).collect()
     }
