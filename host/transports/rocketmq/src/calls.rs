@@ -1,0 +1,88 @@
+//! One request: its bound, and what its failure means.
+
+use std::error::Error as StdError;
+use std::future::Future;
+use std::time::Duration;
+
+use rocketmq_client_rust::{ClientError, ClientResult};
+
+/// What a failed request means for whoever made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// No answer, or the broker's own fault.
+    Unavailable,
+    /// The broker has too much to do.
+    Busy,
+    /// No such topic or group.
+    Missing,
+    /// This access key may not.
+    Denied,
+    /// The broker will not take this request.
+    Refused,
+}
+
+/// A failed request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) meaning: Meaning,
+    pub(crate) text: String,
+    /// The broker's response code; none where it did not answer.
+    pub(crate) code: Option<i32>,
+}
+
+impl Fault {
+    pub(crate) fn unavailable(text: impl Into<String>) -> Self {
+        Self { meaning: Meaning::Unavailable, text: text.into(), code: None }
+    }
+}
+
+impl From<ClientError> for Fault {
+    fn from(error: ClientError) -> Self {
+        let code = error.broker_response_code();
+        Self { meaning: code.map_or(Meaning::Unavailable, meaning), text: text_of(&error), code }
+    }
+}
+
+/// What a response code means (`ResponseCode`, `RemotingSysResponseCode`). What the broker calls its own fault, and
+/// what may pass, is `Unavailable`.
+pub(crate) fn meaning(code: i32) -> Meaning {
+    match code {
+        // SYSTEM_BUSY, FLOW_CONTROL, POLLING_FULL
+        2 | 215 | 209 => Meaning::Busy,
+        // NO_PERMISSION
+        16 => Meaning::Denied,
+        // TOPIC_NOT_EXIST, SUBSCRIPTION_NOT_EXIST, SUBSCRIPTION_GROUP_NOT_EXIST
+        17 | 24 | 26 => Meaning::Missing,
+        // REQUEST_CODE_NOT_SUPPORTED, MESSAGE_ILLEGAL, SUBSCRIPTION_PARSE_FAILED, INVALID_PARAMETER
+        3 | 13 | 23 | 29 => Meaning::Refused,
+        _ => Meaning::Unavailable,
+    }
+}
+
+/// Waits for a request for at most `limit`. The client goes on with a request that is given up.
+pub(crate) async fn bounded<T>(
+    limit: Duration,
+    call: impl Future<Output = ClientResult<T>>,
+) -> Result<T, Fault> {
+    match tokio::time::timeout(limit, call).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err(error.into()),
+        Err(_) => Err(Fault::unavailable(format!("no answer within {limit:?}"))),
+    }
+}
+
+/// A limit as the client spells it.
+pub(crate) fn millis(limit: Duration) -> u64 {
+    u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// An error with its causes, which libraries do not repeat in their own text.
+pub(crate) fn text_of(error: &dyn StdError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
