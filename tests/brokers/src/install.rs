@@ -26,27 +26,17 @@ const OUTPUT_TAIL: usize = 2_000;
 struct Recipe {
     server: &'static str,
     files: &'static [(&'static str, &'static str)],
+    steps: &'static [Step],
+}
+
+struct Step {
     program: &'static str,
     package: &'static str,
     arguments: &'static [&'static str],
 }
 
-const FAUXQS: Recipe = Recipe {
-    server: "fauxqs",
-    files: &[
-        ("package.json", include_str!("../fauxqs/package.json")),
-        ("package-lock.json", include_str!("../fauxqs/package-lock.json")),
-        ("start.mjs", include_str!("../fauxqs/start.mjs")),
-    ],
-    program: "npm",
-    package: "npm (it comes with Node.js)",
-    // Node itself is a package with a binary: no script has to run.
-    arguments: &["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
-};
-
-const ELASTICMQ: Recipe = Recipe {
-    server: "elasticmq",
-    files: &[("pom.xml", include_str!("../elasticmq/pom.xml"))],
+/// Fetches what a `pom.xml` names.
+const MAVEN: Step = Step {
     program: "mvn",
     package: "maven",
     arguments: &[
@@ -55,6 +45,48 @@ const ELASTICMQ: Recipe = Recipe {
         "dependency:copy-dependencies",
         "-DincludeScope=runtime",
         "-DoutputDirectory=lib",
+    ],
+};
+
+const FAUXQS: Recipe = Recipe {
+    server: "fauxqs",
+    files: &[
+        ("package.json", include_str!("../fauxqs/package.json")),
+        ("package-lock.json", include_str!("../fauxqs/package-lock.json")),
+        ("start.mjs", include_str!("../fauxqs/start.mjs")),
+    ],
+    steps: &[Step {
+        program: "npm",
+        package: "npm (it comes with Node.js)",
+        // Node itself is a package with a binary: no script has to run.
+        arguments: &["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
+    }],
+};
+
+const ELASTICMQ: Recipe = Recipe {
+    server: "elasticmq",
+    files: &[("pom.xml", include_str!("../elasticmq/pom.xml"))],
+    steps: &[MAVEN],
+};
+
+const ROCKETMQ: Recipe = Recipe {
+    server: "rocketmq",
+    files: &[
+        ("pom.xml", include_str!("../rocketmq/pom.xml")),
+        ("NoReplication.java", include_str!("../rocketmq/NoReplication.java")),
+        (
+            "classes/META-INF/service/org.apache.rocketmq.store.ha.HAService",
+            include_str!("../rocketmq/ha-service"),
+        ),
+        ("classes/rmq.logback.xml", include_str!("../rocketmq/rmq.logback.xml")),
+    ],
+    steps: &[
+        MAVEN,
+        Step {
+            program: "javac",
+            package: "openjdk-17-jdk-headless",
+            arguments: &["-cp", "lib/*", "-d", "classes", "NoReplication.java"],
+        },
     ],
 };
 
@@ -73,6 +105,15 @@ pub async fn fauxqs() -> Result<PathBuf, Error> {
 pub async fn elasticmq() -> Result<PathBuf, Error> {
     java(ELASTICMQ.server)?;
     ensure(&ELASTICMQ).await
+}
+
+/// Fetches RocketMQ and its Java client unless they are there, and returns their folder.
+///
+/// # Errors
+/// When Maven, Java or its compiler is missing or fails, or the folder can't be written.
+pub async fn rocketmq() -> Result<PathBuf, Error> {
+    java(ROCKETMQ.server)?;
+    ensure(&ROCKETMQ).await
 }
 
 /// The Java that runs a server.
@@ -99,11 +140,12 @@ async fn ensure(recipe: &Recipe) -> Result<PathBuf, Error> {
     if is_installed(recipe, &folder) {
         return Ok(folder);
     }
-    let program = find(recipe.program, recipe.server, recipe.package)?;
+    let programs = recipe.steps.iter().map(|step| find(step.program, recipe.server, step.package));
+    let programs: Vec<PathBuf> = programs.collect::<Result<_, _>>()?;
     std::fs::create_dir_all(&root).map_err(Error::path("creating", &root))?;
     let _lock = lock(&root.join(format!("{}.lock", recipe.server))).await?;
     if !is_installed(recipe, &folder) {
-        fetch(recipe, &program, &folder).await?;
+        fetch(recipe, &programs, &folder).await?;
     }
     Ok(folder)
 }
@@ -129,24 +171,33 @@ async fn lock(path: &Path) -> Result<File, Error> {
     }
 }
 
-async fn fetch(recipe: &Recipe, program: &Path, folder: &Path) -> Result<(), Error> {
+async fn fetch(recipe: &Recipe, programs: &[PathBuf], folder: &Path) -> Result<(), Error> {
     if folder.exists() {
         std::fs::remove_dir_all(folder).map_err(Error::path("removing", folder))?;
     }
     std::fs::create_dir_all(folder).map_err(Error::path("creating", folder))?;
     for (name, content) in recipe.files {
         let path = folder.join(name);
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent).map_err(Error::path("creating", parent))?;
         std::fs::write(&path, content).map_err(Error::path("writing", &path))?;
     }
-    run(recipe, program, folder).await?;
+    for (step, program) in recipe.steps.iter().zip(programs) {
+        run(recipe.server, step, program, folder).await?;
+    }
     let mark = folder.join(".installed");
     std::fs::write(&mark, stamp(recipe)).map_err(Error::path("writing", &mark))
 }
 
-async fn run(recipe: &Recipe, program: &Path, folder: &Path) -> Result<(), Error> {
+async fn run(
+    server: &'static str,
+    step: &Step,
+    program: &Path,
+    folder: &Path,
+) -> Result<(), Error> {
     let mut command = Command::new(program);
-    command.args(recipe.arguments).current_dir(folder).kill_on_drop(true);
-    let failed = |detail| Error::Install { server: recipe.server, detail };
+    command.args(step.arguments).current_dir(folder).kill_on_drop(true);
+    let failed = |detail| Error::Install { server, detail };
     let output = timeout(FETCH_TIMEOUT, command.output())
         .await
         .map_err(|_| failed(format!("no end after {} s", FETCH_TIMEOUT.as_secs())))?

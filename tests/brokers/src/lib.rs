@@ -7,6 +7,7 @@
 //! - [`Fauxqs`]: SQS and SNS, in memory.
 //! - [`ElasticMq`]: SQS, in memory or durable over a kill.
 //! - [`PubsubEmulator`]: Google Pub/Sub, in memory.
+//! - [`RocketMq`]: Apache RocketMQ, durable over a kill.
 //! - [`proxy::Proxy`]: counts, cuts, slows, holds and rewrites what passes.
 //! - [`grpc::GrpcProxy`]: the same for gRPC.
 //! - [`raw`]: calls by plain HTTP, as a program that is not ours makes them.
@@ -23,6 +24,8 @@ mod process;
 pub mod proxy;
 mod pubsub;
 pub mod raw;
+pub mod remoting;
+mod rocketmq;
 mod sdk;
 mod server;
 
@@ -30,3 +33,4 @@ pub use elasticmq::{ElasticMq, Storage};
 pub use error::Error;
 pub use fauxqs::Fauxqs;
 pub use pubsub::PubsubEmulator;
+pub use rocketmq::{RocketMq, Setup, TopicKind};

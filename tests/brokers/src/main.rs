@@ -6,11 +6,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use pumphouse_test_brokers::{ElasticMq, Fauxqs, PubsubEmulator, Storage, install};
+use pumphouse_test_brokers::{
+    ElasticMq, Fauxqs, PubsubEmulator, RocketMq, Setup, Storage, install,
+};
 use tokio::signal::unix::{SignalKind, signal};
 
-const USAGE: &str = "usage: pumphouse-test-brokers install [fauxqs|elasticmq|all]
-       pumphouse-test-brokers start fauxqs|pubsub
+const USAGE: &str = "usage: pumphouse-test-brokers install [fauxqs|elasticmq|rocketmq|all]
+       pumphouse-test-brokers start fauxqs|pubsub|rocketmq
        pumphouse-test-brokers start elasticmq [DIRECTORY FOR MESSAGES]";
 
 type Outcome = Result<(), Box<dyn Error>>;
@@ -22,9 +24,11 @@ async fn main() -> ExitCode {
     let outcome = match arguments.as_slice() {
         ["install", "fauxqs"] => install_fauxqs().await,
         ["install", "elasticmq"] => install_elasticmq().await,
+        ["install", "rocketmq"] => install_rocketmq().await,
         ["install"] | ["install", "all"] => install_all().await,
         ["start", "fauxqs"] => start_fauxqs().await,
         ["start", "pubsub"] => start_pubsub().await,
+        ["start", "rocketmq"] => start_rocketmq().await,
         ["start", "elasticmq"] => start_elasticmq(Storage::Memory).await,
         ["start", "elasticmq", folder] => {
             start_elasticmq(Storage::Durable(PathBuf::from(folder))).await
@@ -41,7 +45,8 @@ async fn main() -> ExitCode {
 
 async fn install_all() -> Outcome {
     install_fauxqs().await?;
-    install_elasticmq().await
+    install_elasticmq().await?;
+    install_rocketmq().await
 }
 
 async fn install_fauxqs() -> Outcome {
@@ -54,6 +59,12 @@ async fn install_elasticmq() -> Outcome {
     let begin = announce("elasticmq")?;
     let folder = install::elasticmq().await?;
     Ok(writeln!(stderr(), "elasticmq is in {} ({:.0?})", folder.display(), begin.elapsed())?)
+}
+
+async fn install_rocketmq() -> Outcome {
+    let begin = announce("rocketmq")?;
+    let folder = install::rocketmq().await?;
+    Ok(writeln!(stderr(), "rocketmq is in {} ({:.0?})", folder.display(), begin.elapsed())?)
 }
 
 fn announce(server: &str) -> Result<Instant, Box<dyn Error>> {
@@ -74,6 +85,13 @@ async fn start_elasticmq(storage: Storage) -> Outcome {
 async fn start_pubsub() -> Outcome {
     let server = PubsubEmulator::start().await?;
     serve(&server.endpoint()).await
+}
+
+/// Its endpoint is the name server's.
+async fn start_rocketmq() -> Outcome {
+    let setup = Setup::default().auto_create_topics().auto_create_groups();
+    let server = RocketMq::start(setup).await?;
+    serve(&server.namesrv()).await
 }
 
 /// Prints the endpoint as the one line of standard output and waits for the end.

@@ -5,8 +5,10 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use tokio::time::{Instant, sleep};
 
 use crate::Error;
 
@@ -14,6 +16,8 @@ use crate::Error;
 /// kills. The end comes with our process, however that ends. A signal tied to the parent would
 /// come when the thread that started the server ends, which for a test is too early.
 const GUARDED: &str = r#"exec 3<&0; (read -r _ <&3; kill -9 $$) & exec "$@" </dev/null 3<&-"#;
+
+const END_POLL: Duration = Duration::from_millis(50);
 
 /// How much of a server's output an error shows, in bytes.
 const LOG_TAIL: usize = 2_000;
@@ -60,6 +64,16 @@ impl Process {
 
     pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Asks the server to end, and returns when it did or the time is over.
+    pub(crate) async fn terminate(&mut self, limit: Duration) {
+        let deadline = Instant::now() + limit;
+        // Fails only when it has ended.
+        let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        while !self.has_ended() && Instant::now() < deadline {
+            sleep(END_POLL).await;
+        }
     }
 
     /// Kills without warning, and returns when the process is gone with its ports and locks.
