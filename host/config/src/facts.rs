@@ -56,6 +56,7 @@ fn facts_of<'a>(one: &'a Subscription, all: &Places<'a>) -> SubscriptionFacts {
         rejected: one.rejected,
         budget: one.policy.budget,
         native_limit: one.native.as_ref().map(|native| native.limit),
+        advisory_limit: None,
         count_stands_still: one.count_stands_still().map(str::to_owned),
         backoff: one.policy.backoff.base,
         max_backoff: one.policy.backoff.max,

@@ -108,6 +108,9 @@ pub struct SubscriptionFacts {
     pub budget: Budget,
     /// M: the most deliveries, the first included, before the broker itself moves a message; where known.
     pub native_limit: Option<u32>,
+    /// The deliveries after which other clients of the same source stop, where the broker itself does nothing then
+    /// (RocketMQ by POP); where known.
+    pub advisory_limit: Option<u32>,
     /// Why the count can't advance at this source; none where it does.
     pub count_stands_still: Option<String>,
     /// `retry.backoff`.
@@ -138,7 +141,7 @@ pub fn review(subscriptions: &[SubscriptionFacts]) -> Vec<Finding> {
 fn review_one(one: &SubscriptionFacts, all: &[SubscriptionFacts]) -> Vec<Finding> {
     let checks: [(Rule, Option<String>); 7] = [
         (Rule::F1, suspicious_budget(one)),
-        (Rule::F2, native_limit_first(one)),
+        (Rule::F2, native_limit_first(one).or_else(|| advisory_limit_passed(one))),
         (Rule::F3, budget_unenforceable(one, all)),
         (Rule::F4, unbounded(one)),
         (Rule::F5, discards(one)),
@@ -167,6 +170,16 @@ fn native_limit_first(one: &SubscriptionFacts) -> Option<String> {
     let limit = one.native_limit.filter(|limit| budget >= *limit)?;
     Some(format!(
         "subscription `{}` has max_deliveries = {budget} and its broker moves a message after {limit} deliveries: the effective limit is {limit}, and what the broker moves carries no rejection metadata; set max_deliveries below {limit}",
+        one.name
+    ))
+}
+
+/// The limit is no M, since the broker does not act on it; who reads the same source by other means does.
+fn advisory_limit_passed(one: &SubscriptionFacts) -> Option<String> {
+    let Budget::Deliveries(budget) = one.budget else { return None };
+    let limit = one.advisory_limit.filter(|limit| budget >= *limit)?;
+    Some(format!(
+        "subscription `{}` has max_deliveries = {budget}, and its source says {limit} deliveries at most: the broker does not act on that here, so the effective limit is {budget}, but other clients of the same source stop at {limit}; set max_deliveries below {limit} to have one limit",
         one.name
     ))
 }
@@ -344,6 +357,7 @@ mod tests {
             rejected: false,
             budget: Budget::Deliveries(3),
             native_limit: None,
+            advisory_limit: None,
             count_stands_still: None,
             backoff: Duration::from_secs(1),
             max_backoff: Duration::from_secs(60),
@@ -442,6 +456,16 @@ mod tests {
         let native = SubscriptionFacts { native_limit: Some(5), ..unlimited() };
         assert_eq!(found(&[windowed]), []);
         assert_eq!(found(&[native]), []);
+    }
+
+    #[test]
+    fn f_2_a_limit_that_the_broker_does_not_act_on_is_said_and_bounds_nothing() {
+        let advised = |limit| SubscriptionFacts { advisory_limit: Some(limit), ..sound("a") };
+        assert_eq!(found(&[advised(4)]), []);
+        assert_eq!(found(&[advised(3)]), [(Rule::F2, Severity::Warning)]);
+        assert!(text(advised(3)).contains("the effective limit is 3, but other clients"));
+        let unlimited = SubscriptionFacts { budget: Budget::Unlimited, ..advised(5) };
+        assert_eq!(found(&[unlimited]), [(Rule::F4, Severity::Warning)], "no bound");
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub(crate) async fn facts(channel: &Channel) -> Result<SubscriptionFacts> {
         rejected: false,
         budget: Budget::Deliveries(3),
         native_limit: found.native_limit,
+        advisory_limit: None,
         count_stands_still: None,
         backoff: Duration::from_secs(1),
         max_backoff: Duration::from_secs(60),
