@@ -31,42 +31,59 @@ impl Seen {
     }
 }
 
-#[derive(Debug, Default)]
-struct Pages {
+#[derive(Debug)]
+struct Pages<R> {
     counts: BTreeMap<String, u64>,
     in_flight: BTreeMap<String, u64>,
-    requests: VecDeque<Seen>,
+    requests: VecDeque<R>,
+}
+
+impl<R> Default for Pages<R> {
+    fn default() -> Self {
+        Self { counts: BTreeMap::new(), in_flight: BTreeMap::new(), requests: VecDeque::new() }
+    }
 }
 
 /// What passed through a proxy.
-#[derive(Debug, Default)]
-pub(crate) struct Journal {
-    pages: Mutex<Pages>,
+#[derive(Debug)]
+pub(crate) struct Journal<R = Seen> {
+    pages: Mutex<Pages<R>>,
     arrivals: watch::Sender<()>,
 }
 
+impl<R> Default for Journal<R> {
+    fn default() -> Self {
+        Self { pages: Mutex::default(), arrivals: watch::Sender::default() }
+    }
+}
+
 /// Keeps a request in flight while it lives.
-pub(crate) struct InFlight {
-    journal: Arc<Journal>,
+pub(crate) struct InFlight<R = Seen> {
+    journal: Arc<Journal<R>>,
     operation: String,
+}
+
+/// As much of a body as is kept. A copy: a slice would keep the whole of a large one.
+pub(crate) fn kept(body: &Bytes) -> Bytes {
+    Bytes::copy_from_slice(body.get(..BODY_LIMIT).unwrap_or(body))
 }
 
 impl Journal {
     pub(crate) fn begin(self: &Arc<Self>, operation: &str, body: &Bytes) -> InFlight {
+        let seen = Seen { operation: operation.to_owned(), at: Instant::now(), body: kept(body) };
+        self.record(operation, seen)
+    }
+}
+
+impl<R: Clone> Journal<R> {
+    pub(crate) fn record(self: &Arc<Self>, operation: &str, seen: R) -> InFlight<R> {
         let mut pages = self.pages();
         *pages.counts.entry(operation.to_owned()).or_default() += 1;
         *pages.in_flight.entry(operation.to_owned()).or_default() += 1;
         if pages.requests.len() >= RECORDED_LIMIT {
             pages.requests.pop_front();
         }
-        let body = body.slice(..body.len().min(BODY_LIMIT));
-        // A copy: a slice would keep the whole of a large body.
-        let body = Bytes::copy_from_slice(&body);
-        pages.requests.push_back(Seen {
-            operation: operation.to_owned(),
-            at: Instant::now(),
-            body,
-        });
+        pages.requests.push_back(seen);
         drop(pages);
         self.arrivals.send_replace(());
         InFlight { journal: self.clone(), operation: operation.to_owned() }
@@ -84,7 +101,7 @@ impl Journal {
         total(&self.pages().in_flight, operation)
     }
 
-    pub(crate) fn requests(&self) -> Vec<Seen> {
+    pub(crate) fn requests(&self) -> Vec<R> {
         self.pages().requests.iter().cloned().collect()
     }
 
@@ -102,13 +119,15 @@ impl Journal {
         pages.counts.clear();
         pages.requests.clear();
     }
+}
 
-    fn pages(&self) -> MutexGuard<'_, Pages> {
+impl<R> Journal<R> {
+    fn pages(&self) -> MutexGuard<'_, Pages<R>> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for InFlight {
+impl<R> Drop for InFlight<R> {
     fn drop(&mut self) {
         if let Some(count) = self.journal.pages().in_flight.get_mut(&self.operation) {
             *count = count.saturating_sub(1);

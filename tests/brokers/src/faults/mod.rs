@@ -8,7 +8,7 @@ mod rules;
 pub(crate) use door::{Door, Serve};
 pub(crate) use gate::{Gate, Valve};
 pub use journal::Seen;
-pub(crate) use journal::{InFlight, Journal};
+pub(crate) use journal::{InFlight, Journal, kept};
 pub use rules::Applied;
 pub(crate) use rules::{Rules, Selection};
 

@@ -4,17 +4,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::ANY;
 
-type Condition = dyn Fn(&[u8]) -> bool + Send + Sync;
+type Condition<S> = dyn Fn(&S) -> bool + Send + Sync;
 
-/// Which requests a rule is for.
-pub(crate) struct Selection {
+/// Which requests a rule is for. A request shows its condition an `S`, by default its body.
+pub(crate) struct Selection<S: ?Sized = [u8]> {
     operation: String,
     skip: u64,
     left: u64,
-    condition: Option<Box<Condition>>,
+    condition: Option<Box<Condition<S>>>,
 }
 
-impl Selection {
+impl<S: ?Sized> Selection<S> {
     pub(crate) fn of(operation: &str) -> Self {
         Self { operation: operation.to_owned(), skip: 0, left: u64::MAX, condition: None }
     }
@@ -29,20 +29,17 @@ impl Selection {
         self
     }
 
-    pub(crate) fn when(
-        mut self,
-        condition: impl Fn(&[u8]) -> bool + Send + Sync + 'static,
-    ) -> Self {
+    pub(crate) fn when(mut self, condition: impl Fn(&S) -> bool + Send + Sync + 'static) -> Self {
         self.condition = Some(Box::new(condition));
         self
     }
 
     /// Whether it is this rule's turn. Uses up one of the requests to skip or to act on.
-    fn take(&mut self, operation: &str, body: &[u8]) -> bool {
+    fn take(&mut self, operation: &str, shown: &S) -> bool {
         if self.left == 0 || (self.operation != ANY && self.operation != operation) {
             return false;
         }
-        if self.condition.as_ref().is_some_and(|condition| !condition(body)) {
+        if self.condition.as_ref().is_some_and(|condition| !condition(shown)) {
             return false;
         }
         if self.skip > 0 {
@@ -54,27 +51,27 @@ impl Selection {
     }
 }
 
-struct Rule<A> {
-    selection: Selection,
+struct Rule<A, S: ?Sized> {
+    selection: Selection<S>,
     action: A,
     applied: Applied,
 }
 
 /// The rules of a proxy, in the order of their making.
-pub(crate) struct Rules<A>(Mutex<Vec<Rule<A>>>);
+pub(crate) struct Rules<A, S: ?Sized = [u8]>(Mutex<Vec<Rule<A, S>>>);
 
-impl<A: Clone> Rules<A> {
-    pub(crate) fn add(&self, selection: Selection, action: A) -> Applied {
+impl<A: Clone, S: ?Sized> Rules<A, S> {
+    pub(crate) fn add(&self, selection: Selection<S>, action: A) -> Applied {
         let applied = Applied::default();
         self.rules().push(Rule { selection, action, applied: applied.clone() });
         applied
     }
 
     /// What the first rule that applies wants done.
-    pub(crate) fn pick(&self, operation: &str, body: &[u8]) -> Option<A> {
+    pub(crate) fn pick(&self, operation: &str, shown: &S) -> Option<A> {
         let mut rules = self.rules();
         let rule =
-            rules.iter_mut().find_map(|rule| rule.selection.take(operation, body).then_some(rule));
+            rules.iter_mut().find_map(|rule| rule.selection.take(operation, shown).then_some(rule));
         let picked = rule.map(|rule| {
             rule.applied.0.fetch_add(1, Ordering::SeqCst);
             rule.action.clone()
@@ -87,19 +84,19 @@ impl<A: Clone> Rules<A> {
         self.rules().clear();
     }
 
-    fn rules(&self) -> MutexGuard<'_, Vec<Rule<A>>> {
+    fn rules(&self) -> MutexGuard<'_, Vec<Rule<A, S>>> {
         // A condition of a test that panics leaves the list as it was.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<A> Default for Rules<A> {
+impl<A, S: ?Sized> Default for Rules<A, S> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<A: Clone> fmt::Debug for Rules<A> {
+impl<A: Clone, S: ?Sized> fmt::Debug for Rules<A, S> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_tuple("Rules").field(&self.rules().len()).finish()
     }

@@ -50,9 +50,10 @@ async fn exchange(server: &str, request: &Frame) -> std::io::Result<Answer> {
     request.write(&mut stream).await?;
     loop {
         let frame = Frame::read(&mut stream).await?.ok_or(std::io::ErrorKind::UnexpectedEof)?;
-        let Header { code, remark, fields, flag, .. } = frame.header()?;
+        let header = frame.header()?;
         // A broker asks its clients, too.
-        if flag & 1 != 0 {
+        if header.is_answer() {
+            let Header { code, remark, fields, .. } = header;
             return Ok(Answer { code, remark, fields, body: frame.body });
         }
     }

@@ -1,5 +1,8 @@
 //! The numbers of RocketMQ's requests and answers, those that tests name.
 
+/// Stands for every request, in a rule and in a count.
+pub const ANY: i32 = -1;
+
 /// Sends one message.
 pub const SEND_MESSAGE: i32 = 10;
 /// Sends one message, with field names of one letter.

@@ -15,6 +15,9 @@ const LENGTH_MASK: u32 = 0x00ff_ffff;
 const JSON: u8 = 0;
 const BINARY: u8 = 1;
 
+/// Where the number is in a binary header.
+const BINARY_OPAQUE: std::ops::Range<usize> = 5..9;
+
 const ANSWER_FLAG: i32 = 1;
 const ONE_WAY_FLAG: i32 = 2;
 
@@ -76,8 +79,22 @@ impl Frame {
     }
 
     /// The same frame under another number.
-    pub(crate) fn renumbered(&self, header: &Header, opaque: i32) -> Self {
-        Self::new(&Header { opaque, ..header.clone() }, self.body.clone())
+    pub(crate) fn renumbered(&self, opaque: i32) -> Result<Self> {
+        let header = match self.encoding {
+            JSON => {
+                let mut text: Value = serde_json::from_slice(&self.header)?;
+                let text = text.as_object_mut().ok_or_else(|| malformed("no JSON object"))?;
+                text.insert("opaque".to_owned(), Value::from(opaque));
+                serde_json::to_vec(text)?
+            }
+            _ => {
+                let mut bytes = self.header.to_vec();
+                let number = bytes.get_mut(BINARY_OPAQUE).ok_or_else(|| malformed("too short"))?;
+                number.copy_from_slice(&opaque.to_be_bytes());
+                bytes
+            }
+        };
+        Ok(Self { encoding: self.encoding, header: header.into(), body: self.body.clone() })
     }
 
     /// Reads the next frame; `None` at the end of the stream. Not cancel-safe.
