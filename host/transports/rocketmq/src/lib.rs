@@ -14,6 +14,8 @@ mod capabilities;
 mod client;
 mod error;
 mod names;
+mod outgoing;
+mod packed;
 mod provision;
 mod settings;
 mod sink;
@@ -25,3 +27,34 @@ pub use client::Rocketmq;
 pub use error::{ProvisionError, RocketmqError};
 pub use settings::{Access, RocketmqSettings, Timeouts, Tls};
 pub use spec::{GroupFacts, Kind, Provision, SinkSpec, SourceSpec};
+
+/// The property that holds the media type of the body.
+pub const CONTENT_TYPE: &str = "content-type";
+
+/// The property that says that the message has a body of no byte, with the value `empty`. RocketMQ takes no such
+/// message; it is sent with one space as its body, which is taken off on receive.
+pub const ENCODING: &str = "pumphouse-encoding";
+
+/// The property that holds, as JSON, what of a rejected copy can't be a property of RocketMQ.
+///
+/// The properties of a message have at most 32,767 bytes, of which 1,024 are left for what the broker adds. They are
+/// texts without the characters U+0001 and U+0002; empty ones are dropped; some names are RocketMQ's own. A copy is
+/// made to fit, in this order:
+///
+/// 1. Left out: what RocketMQ writes to route, delay, count and trace a message (`POP_CK`, `DELAY`, `REAL_TOPIC`,
+///    …), and the counters of other brokers. Empty metadata, which a source that knows copies puts in again.
+/// 2. Shortened on a character's border and ended in `…`: the metadata to 1,024 bytes each; the description to
+///    15,871, and to 1,024 where the headers need the room. The metadata are properties of their own; U+0001 and
+///    U+0002 in them become U+FFFD.
+/// 3. Encoded, as `["name", "String" | "Number" | "Binary", "text or base64"]` in the list `headers`: what has no
+///    name or no value, has a name of RocketMQ's or of ours or one that is there already, has U+0001 or U+0002, or
+///    is of bytes. A number is a property with its name in the list `numbers`. A message group of more than 1,024
+///    bytes or with U+0001 or U+0002 is hashed, and kept whole as `orderingKey`; that is empty where the original
+///    had none and the copy for a FIFO topic needs one, which is the original's id.
+/// 4. Where the properties are too many, the largest are encoded, too; `KEYS`, `TAGS`, `content-type`, `type`,
+///    `traceparent` and `tracestate` last. The JSON then stands behind the body, and the property says
+///    `{"behindBody": n}`, with its length in bytes.
+///
+/// A source that knows rejected copies (C-7) undoes all of it but what was shortened, replaced or left out. A
+/// message that is no copy is sent as it is or refused, a number as its text.
+pub const PACKED: &str = "pumphouse";
