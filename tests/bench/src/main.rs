@@ -26,6 +26,9 @@ use crate::machine::Machine;
 use crate::options::{Group, Options};
 use crate::report::{Line, Report};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let Some(options) = Options::parse(std::env::args().skip(1)) else {
         eprint!("{}", options::USAGE);
