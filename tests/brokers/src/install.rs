@@ -4,6 +4,7 @@
 //! environment variable `PUMPHOUSE_TEST_CACHE` names. Versions are pinned by the files beside
 //! this crate's `Cargo.toml`; when those change, the server is fetched anew.
 
+use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -73,6 +74,7 @@ const ROCKETMQ: Recipe = Recipe {
     server: "rocketmq",
     files: &[
         ("pom.xml", include_str!("../rocketmq/pom.xml")),
+        ("Client.java", include_str!("../rocketmq/Client.java")),
         ("NoReplication.java", include_str!("../rocketmq/NoReplication.java")),
         (
             "classes/META-INF/service/org.apache.rocketmq.store.ha.HAService",
@@ -85,7 +87,7 @@ const ROCKETMQ: Recipe = Recipe {
         Step {
             program: "javac",
             package: "openjdk-17-jdk-headless",
-            arguments: &["-cp", "lib/*", "-d", "classes", "NoReplication.java"],
+            arguments: &["-cp", "lib/*", "-d", "classes", "NoReplication.java", "Client.java"],
         },
     ],
 };
@@ -114,6 +116,14 @@ pub async fn elasticmq() -> Result<PathBuf, Error> {
 pub async fn rocketmq() -> Result<PathBuf, Error> {
     java(ROCKETMQ.server)?;
     ensure(&ROCKETMQ).await
+}
+
+/// Where Java finds the programs of a folder with jars and classes.
+pub(crate) fn class_path(folder: &Path) -> OsString {
+    let mut path = folder.join("classes").into_os_string();
+    path.push(":");
+    path.push(folder.join("lib").join("*"));
+    path
 }
 
 /// The Java that runs a server.

@@ -8,8 +8,10 @@
 //! - [`ElasticMq`]: SQS, in memory or durable over a kill.
 //! - [`PubsubEmulator`]: Google Pub/Sub, in memory.
 //! - [`RocketMq`]: Apache RocketMQ, durable over a kill.
+//! - [`JavaClient`]: RocketMQ's own client, as other programs use it.
 //! - [`proxy::Proxy`]: counts, cuts, slows, holds and rewrites what passes.
 //! - [`grpc::GrpcProxy`]: the same for gRPC.
+//! - [`remoting::RemotingProxy`]: the same for RocketMQ.
 //! - [`raw`]: calls by plain HTTP, as a program that is not ours makes them.
 
 mod cache;
@@ -19,6 +21,7 @@ mod faults;
 mod fauxqs;
 pub mod grpc;
 pub mod install;
+mod java;
 mod port;
 mod process;
 pub mod proxy;
@@ -32,5 +35,6 @@ mod server;
 pub use elasticmq::{ElasticMq, Storage};
 pub use error::Error;
 pub use fauxqs::Fauxqs;
+pub use java::{JavaClient, JavaMessage, Received, Sent};
 pub use pubsub::PubsubEmulator;
 pub use rocketmq::{RocketMq, Setup, TopicKind};

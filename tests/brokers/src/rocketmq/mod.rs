@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use crate::java::{JavaClient, Login};
 use crate::{Error, cache, install};
 pub use admin::TopicKind;
 use node::Node;
@@ -24,6 +25,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 pub struct RocketMq {
     namesrv: Node,
     brokers: Vec<Node>,
+    login: Option<Login>,
     // After the processes: they end before their files go.
     _folder: TempDir,
 }
@@ -56,7 +58,8 @@ impl RocketMq {
             let folder = folder.path().join(&name);
             setup.broker(&java, jars, &folder, &name, &address)
         });
-        Ok(Self { brokers: brokers.collect::<Result<_, _>>()?, namesrv, _folder: folder })
+        let brokers = brokers.collect::<Result<_, _>>()?;
+        Ok(Self { namesrv, brokers, login: setup.login.clone(), _folder: folder })
     }
 
     /// `127.0.0.1:PORT` of the name server, the same over restarts.
@@ -69,6 +72,16 @@ impl RocketMq {
     #[must_use]
     pub fn brokers(&self) -> Vec<String> {
         self.brokers.iter().map(Node::host).collect()
+    }
+
+    /// RocketMQ's own client of these servers, one that may do all.
+    #[must_use]
+    pub fn java_client(&self) -> JavaClient {
+        let client = JavaClient::new(&self.namesrv());
+        match &self.login {
+            Some((access_key, secret_key)) => client.login(access_key, secret_key),
+            None => client,
+        }
     }
 
     /// The process ids of those that run: the name server's, then the brokers'.

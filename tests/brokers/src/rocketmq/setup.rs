@@ -1,14 +1,18 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use serde_json::json;
+
 use super::NAME;
 use super::node::Node;
-use crate::Error;
+use crate::java::Login;
 use crate::port::Port;
 use crate::process::Launch;
+use crate::{Error, install};
 
 const NAMESRV: &str = include_str!("../../rocketmq/namesrv.conf");
 const BROKER: &str = include_str!("../../rocketmq/broker.conf");
+const LOGIN: &str = include_str!("../../rocketmq/login.conf");
 
 /// The quick compiler alone: a test's server lives for seconds. Without TLS, for which a broker
 /// makes keys for three seconds at its start.
@@ -36,6 +40,7 @@ pub struct Setup {
     has_two: bool,
     makes_topics: bool,
     makes_groups: bool,
+    pub(super) login: Option<Login>,
     settings: Vec<(String, String)>,
 }
 
@@ -58,6 +63,14 @@ impl Setup {
     #[must_use]
     pub fn auto_create_groups(mut self) -> Self {
         self.makes_groups = true;
+        self
+    }
+
+    /// Brokers take requests alone that are signed with these (`authenticationEnabled`). The name
+    /// server takes all.
+    #[must_use]
+    pub fn login(mut self, access_key: &str, secret_key: &str) -> Self {
+        self.login = Some((access_key.to_owned(), secret_key.to_owned()));
         self
     }
 
@@ -114,6 +127,11 @@ impl Setup {
             .replace("@DIR@", &folder.display().to_string())
             .replace("@AUTO_TOPICS@", &self.makes_topics.to_string())
             .replace("@AUTO_GROUPS@", &self.makes_groups.to_string());
+        if let Some((access_key, secret_key)) = &self.login {
+            let user = json!({ "username": access_key, "password": secret_key }).to_string();
+            let inner = json!({ "accessKey": access_key, "secretKey": secret_key }).to_string();
+            text += &LOGIN.replace("@USER@", &user).replace("@INNER@", &inner);
+        }
         for (name, value) in &self.settings {
             text += &format!("{name}={value}\n");
         }
@@ -126,9 +144,7 @@ fn common(jars: &Path, folder: &Path) -> Vec<OsString> {
     // Where they would write logs, and look for what an installation from an archive has.
     arguments.push(format!("-Duser.home={}", folder.display()).into());
     arguments.push(format!("-Drocketmq.home.dir={}", folder.display()).into());
-    let (classes, jars) = (jars.join("classes"), jars.join("lib").join("*"));
-    arguments.push("-cp".into());
-    arguments.push(format!("{}:{}", classes.display(), jars.display()).into());
+    arguments.extend(["-cp".into(), install::class_path(jars)]);
     arguments
 }
 
