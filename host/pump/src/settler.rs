@@ -16,8 +16,11 @@ use crate::progress::Progress;
 const QUEUE: usize = 1024;
 /// Requests to the broker at once.
 const IN_FLIGHT: usize = 8;
-/// Before the first repetition; it doubles.
-const RETRY_AFTER: Duration = Duration::from_millis(100);
+/// Before the first repetition. Three tries then span more than a second, which a connection that is made anew takes
+/// on a busy machine.
+const RETRY_AFTER: Duration = Duration::from_millis(300);
+/// How much longer each further pause is.
+const LONGER: u32 = 3;
 
 /// What came of a settlement: nothing to say, or how it failed and what the broker said.
 pub(crate) type Settled = Result<(), (Failure, String)>;
@@ -132,7 +135,7 @@ impl Worker {
                 return;
             }
             sleep(pause).await;
-            pause = pause.saturating_mul(2);
+            pause = pause.saturating_mul(LONGER);
         }
     }
 
