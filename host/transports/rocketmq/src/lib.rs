@@ -17,6 +17,8 @@ mod names;
 mod outgoing;
 mod packed;
 mod provision;
+mod queues;
+mod request;
 mod settings;
 mod sink;
 mod source;
