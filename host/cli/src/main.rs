@@ -12,7 +12,11 @@ use clap::Parser;
 use crate::args::{Arguments, Command};
 use crate::exit::Exit;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
+    host::choose_crypto();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {

@@ -3,6 +3,7 @@
 use pumphouse_contract::Address;
 
 use crate::place::{Place, PubsubPlace, PubsubSource, QueueRef, ResourceRef};
+use crate::types::Config;
 
 /// A name with what else its spelling says of it. What is not said may be anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,15 +18,22 @@ pub(crate) struct Places<'a> {
     all: Vec<&'a Place>,
     /// `pubsub.project`.
     project: Option<&'a str>,
+    /// `rocketmq.namespace`.
+    namespace: Option<&'a str>,
 }
 
 impl<'a> Places<'a> {
-    pub(crate) fn new(all: Vec<&'a Place>, project: Option<&'a str>) -> Self {
-        Self { all, project }
+    pub(crate) fn new(all: Vec<&'a Place>, config: &'a Config) -> Self {
+        Self {
+            all,
+            project: config.pubsub.as_ref().and_then(|pubsub| pubsub.project.as_deref()),
+            namespace: config.rocketmq.as_ref().and_then(|rocketmq| rocketmq.namespace.as_deref()),
+        }
     }
 
     /// The canonical name of a place: two spellings of one have the same. A subscription of Pub/Sub goes by its
-    /// topic where that is known, since that is what others publish to.
+    /// topic where that is known, since that is what others publish to. A topic of RocketMQ is in the namespace,
+    /// and the same for every group that reads it.
     pub(crate) fn address(&self, place: &'a Place) -> Address {
         let name = match place {
             Place::Embedded { queue } => queue.clone(),
@@ -35,6 +43,10 @@ impl<'a> Places<'a> {
             }
             Place::Pubsub(PubsubPlace::Target(target)) => self.topic(&target.topic),
             Place::Pubsub(PubsubPlace::Source(source)) => self.source(source),
+            Place::Rocketmq(place) => match self.namespace {
+                Some(namespace) => format!("{namespace}%{}", place.topic),
+                None => place.topic.clone(),
+            },
         };
         Address { transport: place.transport(), name }
     }
@@ -79,7 +91,7 @@ impl<'a> Places<'a> {
     fn pubsub(&self) -> impl Iterator<Item = &'a PubsubPlace> + '_ {
         self.all.iter().filter_map(|place| match place {
             Place::Pubsub(place) => Some(place),
-            Place::Embedded { .. } | Place::Sqs(_) => None,
+            Place::Embedded { .. } | Place::Sqs(_) | Place::Rocketmq(_) => None,
         })
     }
 
@@ -91,7 +103,7 @@ impl<'a> Places<'a> {
 fn queue_of(place: &Place) -> Option<&QueueRef> {
     match place {
         Place::Sqs(sqs) => Some(&sqs.queue),
-        Place::Embedded { .. } | Place::Pubsub(_) => None,
+        Place::Embedded { .. } | Place::Pubsub(_) | Place::Rocketmq(_) => None,
     }
 }
 

@@ -10,8 +10,10 @@ use crate::section::Section;
 use crate::subscription;
 use crate::tenants;
 use crate::types::{
-    Config, Credentials, Embedded, Host, Log, Provisioning, Pubsub, Sqs, Subscription,
+    Access, Config, Credentials, Embedded, Host, Log, Provisioning, Pubsub, Rocketmq, Sqs,
+    Subscription, Tls,
 };
+use crate::values;
 use crate::words::{LogFormat, LogLevel, Provision, Store};
 
 /// The configuration, as far as it can be read. It is only used where nothing was reported as an error.
@@ -20,17 +22,25 @@ pub(crate) fn assemble(root: &Section<'_>, directory: &Path) -> Config {
     let sqs = sqs(&root.below("sqs"), directory);
     let (tenants, handlers) = tenants::read(&root.below("tenants"), directory);
     let pubsub = pubsub(&root.below("pubsub"), directory);
-    let provisioning =
-        Provisioning { embedded: embedded.provision, sqs: sqs.provision, pubsub: pubsub.provision };
+    let section = root.below("rocketmq");
+    let provisioning = Provisioning {
+        embedded: embedded.provision,
+        sqs: sqs.provision,
+        pubsub: pubsub.provision,
+        rocketmq: section.word("provision").unwrap_or(Provision::Validate),
+    };
     let subscriptions = subscription::read(&root.below("subscriptions"), provisioning);
     let uses =
         |transport| root.has(transport) || subscriptions.iter().any(|one| on(one, transport));
     let (uses_sqs, uses_pubsub) = (uses("sqs"), uses("pubsub"));
+    // Only looked at where it is used, since it has a key that must be there.
+    let rocketmq = uses("rocketmq").then(|| rocketmq(&section, directory, provisioning.rocketmq));
     let mut config = Config {
         host: host(&root.below("host"), directory),
         embedded,
         sqs: uses_sqs.then_some(sqs),
         pubsub: uses_pubsub.then_some(pubsub),
+        rocketmq,
         tenants,
         handlers,
         subscriptions,
@@ -83,15 +93,49 @@ fn pubsub(section: &Section<'_>, directory: &Path) -> Pubsub {
     }
 }
 
+fn rocketmq(section: &Section<'_>, directory: &Path, provision: Provision) -> Rocketmq {
+    Rocketmq {
+        name_servers: section.read("name_servers", place::name_servers).unwrap_or_default(),
+        namespace: section.read("namespace", place::namespace),
+        access: access(&section.below("access"), directory),
+        tls: tls(&section.below("tls"), directory),
+        provision,
+    }
+}
+
+fn access(section: &Section<'_>, directory: &Path) -> Option<Access> {
+    if section.is_present() {
+        whole(section, ["key", "secret"], "an access key is given whole or not at all");
+    }
+    let key = section.read("key", values::setting);
+    let secret = section.secret("secret").map(|secret| secret.relative_to(directory));
+    Some(Access { key: key?.relative_to(directory), secret: secret? })
+}
+
+fn tls(section: &Section<'_>, directory: &Path) -> Option<Tls> {
+    if !section.is_present() {
+        return None;
+    }
+    if section.has("certificate") || section.has("key") {
+        whole(section, ["certificate", "key"], "a certificate of our own goes with its key");
+    }
+    let path = |name| section.path_value(name).map(|path| directory.join(path));
+    Some(Tls { trust: path("trust"), certificate: path("certificate"), key: path("key") })
+}
+
+/// Reports which of two keys that go together is missing.
+fn whole(section: &Section<'_>, names: [&str; 2], why: &str) {
+    for missing in names.iter().filter(|name| !section.has(name)) {
+        let note = Note::new(Code::Missing, format!("`{missing}` is missing: {why}"));
+        section.error(missing, At::Key, note);
+    }
+}
+
 fn credentials(section: &Section<'_>, directory: &Path) -> Option<Credentials> {
     let keys = ["access_key_id", "secret_access_key"];
     let written = ["access_key_id", "secret_access_key", "session_token"];
     if written.iter().any(|name| section.has(name)) {
-        for missing in keys.iter().filter(|name| !section.has(name)) {
-            let message =
-                format!("`{missing}` is missing: an access key is given whole or not at all");
-            section.error(missing, At::Key, Note::new(Code::Missing, message));
-        }
+        whole(section, keys, "an access key is given whole or not at all");
     }
     let secret = |name| section.secret(name).map(|secret| secret.relative_to(directory));
     let (id, key, token) =

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::place::Place;
-use crate::types::{Config, HandlerConfig, Pubsub, Sqs, Subscription, Tenant};
+use crate::types::{Config, HandlerConfig, Pubsub, Rocketmq, Sqs, Subscription, Tenant};
 
 /// A slot of the pool holds at least the default `limits.memory`, in bytes.
 const LEAST_MEMORY_BYTES: u64 = 64 << 20;
@@ -105,6 +105,7 @@ struct Parts<'a> {
     tenant: Option<&'a Tenant>,
     sqs: Option<&'a Sqs>,
     pubsub: Option<&'a Pubsub>,
+    rocketmq: Option<&'a Rocketmq>,
 }
 
 impl<'a> Parts<'a> {
@@ -116,6 +117,7 @@ impl<'a> Parts<'a> {
             tenant: config.tenants.get(&subscription.tenant),
             sqs: config.sqs.as_ref().filter(|_| on("sqs")),
             pubsub: config.pubsub.as_ref().filter(|_| on("pubsub")),
+            rocketmq: config.rocketmq.as_ref().filter(|_| on("rocketmq")),
         }
     }
 }

@@ -36,9 +36,8 @@ impl Config {
     }
 
     fn places<'a>(&'a self, more: Option<&'a Place>) -> Places<'a> {
-        let project = self.pubsub.as_ref().and_then(|pubsub| pubsub.project.as_deref());
         let all = self.subscriptions.iter().flat_map(places_of).chain(more).collect();
-        Places::new(all, project)
+        Places::new(all, self)
     }
 }
 

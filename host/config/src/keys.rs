@@ -64,6 +64,16 @@ pub enum Kind {
     PubsubSubscription,
     /// A member of an IAM policy.
     Member,
+    /// Name servers of RocketMQ.
+    NameServers,
+    /// A namespace of RocketMQ.
+    RocketmqNamespace,
+    /// A topic of RocketMQ.
+    RocketmqTopic,
+    /// A consumer group of RocketMQ.
+    ConsumerGroup,
+    /// Tags of RocketMQ's messages.
+    Tags,
     /// What makes two messages one.
     DeduplicationKey,
 }
@@ -105,6 +115,11 @@ impl fmt::Display for Kind {
                 f.write_str("subscription id or `projects/PROJECT/subscriptions/ID`")
             }
             Self::Member => f.write_str("IAM member, such as `serviceAccount:NAME`"),
+            Self::NameServers => f.write_str("list of `\"HOST:PORT\"`"),
+            Self::RocketmqNamespace => f.write_str("namespace"),
+            Self::RocketmqTopic => f.write_str("topic name"),
+            Self::ConsumerGroup => f.write_str("consumer group"),
+            Self::Tags => f.write_str("tags, two vertical bars between them"),
             Self::DeduplicationKey => f.write_str("`\"id\"` or `\"header:NAME\"`"),
         }
     }
@@ -202,7 +217,10 @@ mod tests {
 
     #[test]
     fn a_level_knows_its_names() {
-        assert_eq!(below(""), ["host", "embedded", "sqs", "pubsub", "tenants", "subscriptions"]);
+        assert_eq!(
+            below(""),
+            ["host", "embedded", "sqs", "pubsub", "rocketmq", "tenants", "subscriptions"]
+        );
         assert_eq!(below("subscriptions"), ["<subscription>"]);
         assert_eq!(
             below("subscriptions.<subscription>.retry"),

@@ -34,14 +34,16 @@ pub use diagnostic::{Code, Diagnostic, Diagnostics};
 pub use keys::{Given, KEYS, Key, Kind};
 pub use load::{Build, Loaded, TransportFacts, load, parse};
 pub use place::{
-    Place, PubsubPlace, PubsubSource, PubsubTarget, QueueRef, Redelivery, ResourceRef, SqsPlace,
-    TopicRef,
+    Place, PubsubPlace, PubsubSource, PubsubTarget, QueueRef, Redelivery, ResourceRef,
+    RocketmqPlace, RocketmqReader, SqsPlace, TopicRef,
 };
-pub use semantics::{Delivery, Effective, Pushed, effective};
+pub use semantics::{Delivery, Effective, Popped, Pushed, effective};
 pub use types::{
-    Config, Credentials, Deduplicate, DeduplicationKey, Embedded, Grants, HandlerConfig, Host,
-    Limits, Log, Native, Provisioning, Pubsub, Secret, SecretError, Setting, Sqs, Subscription,
-    Tenant, UNCOUNTED,
+    Access, Config, Credentials, Deduplicate, DeduplicationKey, Embedded, Grants, HandlerConfig,
+    Host, Limits, Log, Native, Provisioning, Pubsub, Rocketmq, Secret, SecretError, Setting, Sqs,
+    Subscription, Tenant, Tls, UNCOUNTED,
 };
 pub use units::{Readable, ReadableSize};
-pub use words::{Dispatch, Envelope, LogFormat, LogLevel, Provision, PubsubMode, Semantics, Store};
+pub use words::{
+    Dispatch, Envelope, LogFormat, LogLevel, Provision, PubsubMode, Semantics, Store, TopicKind,
+};

@@ -22,7 +22,7 @@ const LONGEST_FILE_BYTES: u64 = 1 << 20;
 /// What one transport of this build can do, as far as a configuration may ask for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransportFacts {
-    /// Its key in the configuration: `embedded`, `sqs`, `pubsub`.
+    /// Its key in the configuration: `embedded`, `sqs`, `pubsub`, `rocketmq`.
     pub key: &'static str,
     /// The longest lease.
     pub longest_lease: Duration,

@@ -38,8 +38,8 @@ pub(crate) fn read(section: &Section<'_>, source: Option<&Place>) -> Option<Nati
             let (publisher_member, subscriber_member) = read.members;
             Some(Native { limit, publisher_member, subscriber_member, ..read.pubsub.native() })
         }
-        // Refused as a whole: the embedded broker has no such policy.
-        Some(Place::Embedded { .. }) => Some(read.sqs.native()),
+        // Refused as a whole: these brokers have no such policy.
+        Some(Place::Embedded { .. } | Place::Rocketmq(_)) => Some(read.sqs.native()),
         None => None,
     }
 }

@@ -1,6 +1,7 @@
 //! Queues, topics and subscriptions: how they are spelled, and when two spellings are one place.
 
 mod pubsub;
+mod rocketmq;
 mod sqs;
 
 use std::fmt;
@@ -13,10 +14,12 @@ use crate::keys::Kind;
 use crate::report::{At, Note};
 use crate::section::{Reader, Section};
 use crate::values::{Bad, text};
-use crate::words::Envelope;
+use crate::words::{Envelope, TopicKind};
 
 pub use pubsub::{PubsubPlace, PubsubSource, PubsubTarget, Redelivery, ResourceRef};
 pub(crate) use pubsub::{member, project, topic};
+pub(crate) use rocketmq::{LONGEST_GROUP, LONGEST_TOPIC, name_servers, namespace};
+pub use rocketmq::{RocketmqPlace, RocketmqReader};
 pub(crate) use sqs::sqs_queue;
 pub use sqs::{QueueRef, SqsPlace, TopicRef};
 
@@ -35,13 +38,16 @@ pub enum Place {
     Sqs(SqsPlace),
     /// A subscription or a topic of Google Pub/Sub.
     Pubsub(PubsubPlace),
+    /// A topic of Apache RocketMQ.
+    Rocketmq(RocketmqPlace),
 }
 
 /// What a place is for. Pub/Sub reads from a subscription and publishes to a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Source,
-    Destination,
+    /// With what a topic of RocketMQ promises where it is not said.
+    Destination(TopicKind),
 }
 
 impl Place {
@@ -52,11 +58,12 @@ impl Place {
             Self::Embedded { .. } => "embedded",
             Self::Sqs(_) => "sqs",
             Self::Pubsub(_) => "pubsub",
+            Self::Rocketmq(_) => "rocketmq",
         }
     }
 
-    /// The queue, the subscription of a source or the topic of a destination as it stands in the file; what
-    /// `originalTopic` says of a source.
+    /// The queue, the subscription of a source or the topic as it stands in the file; what `originalTopic` says of
+    /// a source.
     #[must_use]
     pub fn spelled(&self) -> &str {
         match self {
@@ -64,6 +71,7 @@ impl Place {
             Self::Sqs(place) => &place.queue.spelled,
             Self::Pubsub(PubsubPlace::Source(source)) => &source.subscription.spelled,
             Self::Pubsub(PubsubPlace::Target(target)) => &target.topic.spelled,
+            Self::Rocketmq(place) => &place.topic,
         }
     }
 
@@ -75,6 +83,7 @@ impl Place {
             Self::Sqs(place) => place.queue.is_fifo(),
             Self::Pubsub(PubsubPlace::Source(source)) => source.ordered,
             Self::Pubsub(PubsubPlace::Target(_)) => false,
+            Self::Rocketmq(place) => place.kind == TopicKind::Fifo,
         };
         if ordered { Ordering::Key } else { Ordering::None }
     }
@@ -84,7 +93,19 @@ impl Place {
     pub fn pubsub_source(&self) -> Option<&PubsubSource> {
         match self {
             Self::Pubsub(PubsubPlace::Source(source)) => Some(source),
-            Self::Pubsub(PubsubPlace::Target(_)) | Self::Embedded { .. } | Self::Sqs(_) => None,
+            Self::Pubsub(PubsubPlace::Target(_))
+            | Self::Embedded { .. }
+            | Self::Sqs(_)
+            | Self::Rocketmq(_) => None,
+        }
+    }
+
+    /// What it is, where it is a topic of RocketMQ.
+    #[must_use]
+    pub fn rocketmq(&self) -> Option<&RocketmqPlace> {
+        match self {
+            Self::Rocketmq(place) => Some(place),
+            Self::Embedded { .. } | Self::Sqs(_) | Self::Pubsub(_) => None,
         }
     }
 }
@@ -103,6 +124,7 @@ impl fmt::Display for Place {
             Self::Pubsub(PubsubPlace::Target(PubsubTarget { subscription: Some(one), .. })) => {
                 write!(f, " with subscription {}", one.spelled)
             }
+            Self::Rocketmq(place) => place.fmt_rest(f),
             Self::Sqs(_) | Self::Embedded { .. } | Self::Pubsub(PubsubPlace::Target(_)) => Ok(()),
         }
     }
@@ -118,6 +140,7 @@ pub(crate) fn read(section: &Section<'_>, role: Role) -> Option<Place> {
         on("embedded", &read_embedded),
         on("sqs", &sqs::read),
         on("pubsub", &|section| pubsub::read(section, role)),
+        on("rocketmq", &|section| rocketmq::read(section, role)),
     ];
     let mut named = named.into_iter().flatten();
     let first = named.next();
@@ -139,12 +162,12 @@ pub(crate) fn read(section: &Section<'_>, role: Role) -> Option<Place> {
 
 /// The note about a place that is not said.
 pub(crate) fn missing(message: &str, role: Role) -> Note {
-    let pubsub = match role {
-        Role::Source => "subscription",
-        Role::Destination => "topic",
+    let (pubsub, group) = match role {
+        Role::Source => ("subscription", ", rocketmq.group = \"NAME\""),
+        Role::Destination(_) => ("topic", ""),
     };
     Note::new(Code::Missing, message).allowed(format!(
-        "`{{ embedded.queue = \"NAME\" }}`, `{{ sqs.queue = \"NAME\" }}` or `{{ pubsub.{pubsub} = \"NAME\" }}`"
+        "`{{ embedded.queue = \"NAME\" }}`, `{{ sqs.queue = \"NAME\" }}`, `{{ pubsub.{pubsub} = \"NAME\" }}` or `{{ rocketmq.topic = \"NAME\"{group} }}`"
     ))
 }
 

@@ -1,6 +1,8 @@
 //! The rules over a whole configuration: references, contradictions, what the transports can't give, and the
 //! findings of the delivery contract, each with its place in the file.
 
+mod rocketmq;
+
 use std::time::Duration;
 
 use pumphouse_contract::ports::Ordering;
@@ -16,6 +18,9 @@ use crate::types::{Config, HandlerConfig, Subscription};
 use crate::units::Readable;
 use crate::words::{Provision, Semantics};
 
+/// Why a source on RocketMQ has no native policy.
+const NO_POLICY: &str = "`rocketmq` has no dead-letter policy of its own: the broker does not act on a group's retry maximum where messages are received by POP; `max_deliveries` and `dead_letter` bound the deliveries";
+
 /// A configuration under review.
 pub(crate) struct Review<'a> {
     pub(crate) config: &'a Config,
@@ -29,6 +34,7 @@ type Found = Option<(&'static str, Note)>;
 impl Review<'_> {
     pub(crate) fn all(&self) {
         self.exposed();
+        rocketmq::review(self);
         for one in &self.config.subscriptions {
             let found = [
                 self.unknown_handler(one),
@@ -50,7 +56,7 @@ impl Review<'_> {
         self.findings();
     }
 
-    fn key(&self, one: &Subscription, name: &str) -> String {
+    pub(crate) fn key(&self, one: &Subscription, name: &str) -> String {
         let whole = join("subscriptions", &one.name);
         if name.is_empty() { whole } else { format!("{whole}.{name}") }
     }
@@ -95,7 +101,12 @@ impl Review<'_> {
     fn native(&self, one: &Subscription) -> Found {
         one.native.as_ref()?;
         let transport = self.transport(one).filter(|transport| !transport.native_policy)?;
-        let message = format!("`{}` has no dead-letter policy of its own", transport.key);
+        let message = match one.source {
+            Place::Rocketmq(_) => NO_POLICY.to_owned(),
+            Place::Embedded { .. } | Place::Sqs(_) | Place::Pubsub(_) => {
+                format!("`{}` has no dead-letter policy of its own", transport.key)
+            }
+        };
         Some(("native", Note::new(Code::Unsupported, message)))
     }
 
@@ -105,7 +116,9 @@ impl Review<'_> {
         let message = "the native policy would move messages back to their own source";
         let key = match target {
             Place::Pubsub(_) => "native.dead_letter.topic",
-            Place::Sqs(_) | Place::Embedded { .. } => "native.dead_letter.queue",
+            Place::Sqs(_) | Place::Embedded { .. } | Place::Rocketmq(_) => {
+                "native.dead_letter.queue"
+            }
         };
         same.then(|| (key, Note::new(Code::Rule(Rule::F5), message)))
     }
@@ -241,6 +254,7 @@ fn unordered(one: &Subscription) -> Found {
     let wanted = one.ordering == Some(Ordering::Key) && one.source.ordering() == Ordering::None;
     let instead = match one.source {
         Place::Pubsub(_) => "say `source.pubsub.ordered = true`",
+        Place::Rocketmq(_) => "say `source.rocketmq.kind = \"fifo\"`",
         Place::Sqs(_) | Place::Embedded { .. } => "use a FIFO queue, whose name ends in `.fifo`",
     };
     let message =
@@ -282,6 +296,7 @@ fn native_target(one: &Subscription) -> Found {
         Place::Pubsub(_) => {
             "`native.dead_letter.topic` is missing: a policy of Pub/Sub always has a topic"
         }
+        Place::Rocketmq(_) => return None,
         Place::Sqs(_) | Place::Embedded { .. } if one.provision != Provision::Create => {
             return None;
         }
@@ -315,4 +330,5 @@ pub(crate) fn files(review: &Review<'_>) {
         );
         review.report.error(&key, At::Value, Note::new(Code::MissingFile, message));
     }
+    rocketmq::files(review);
 }

@@ -10,7 +10,7 @@ use crate::load::{Build, TransportFacts};
 use crate::timing;
 use crate::types::{Config, Deduplicate, HandlerConfig, Subscription};
 use crate::units::Readable;
-use crate::words::{Dispatch, Provision, PubsubMode};
+use crate::words::{Dispatch, Provision, PubsubMode, TopicKind};
 
 /// How often a message may be handled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,15 @@ pub struct Pushed {
     pub mode: PubsubMode,
     /// `held`: the most that a stream holds beyond those in the handlers.
     pub held: u32,
+}
+
+/// How messages come from a topic of RocketMQ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Popped {
+    /// `kind`.
+    pub kind: TopicKind,
+    /// `queues`: how many the topic has on each broker where it is made.
+    pub queues: u32,
 }
 
 /// What is in force for one subscription.
@@ -57,6 +66,8 @@ pub struct Effective {
     pub uncounted: Option<&'static str>,
     /// `source.pubsub`, where it is one.
     pub pubsub: Option<Pushed>,
+    /// `source.rocketmq`, where it is one.
+    pub rocketmq: Option<Popped>,
     /// `retry.backoff`, `retry.max_backoff` and `retry.jitter`.
     pub backoff: Backoff,
     /// `retry.window`.
@@ -97,6 +108,7 @@ pub fn effective(
         counter: transport.counter,
         uncounted: one.count_stands_still(),
         pubsub: one.source.pubsub_source().map(|one| Pushed { mode: one.mode, held: one.held }),
+        rocketmq: one.source.rocketmq().map(|one| Popped { kind: one.kind, queues: one.queues }),
         backoff: one.policy.backoff,
         window: one.policy.window,
         dead_letter: one.dead_letter.as_ref().map(ToString::to_string),
@@ -158,6 +170,10 @@ impl Effective {
         ];
         if let Some(pushed) = self.pubsub {
             rows.insert(1, ("mode", pushed.to_string()));
+            rows.insert(2, ("counter", self.counter_row()));
+        }
+        if let Some(popped) = self.rocketmq {
+            rows.insert(1, ("deferring", popped.to_string()));
             rows.insert(2, ("counter", self.counter_row()));
         }
         rows
@@ -227,6 +243,22 @@ impl fmt::Display for Pushed {
             PubsubMode::Stream => {
                 write!(f, "stream, at most {} held beyond the handlers", self.held)
             }
+        }
+    }
+}
+
+impl fmt::Display for Popped {
+    /// What a deferral does there.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            TopicKind::Normal => f.write_str(
+                "a deferral without a delay comes back after about 2s, the broker's revive round",
+            ),
+            TopicKind::Fifo => write!(
+                f,
+                "a deferred message holds back its whole queue; the topic has {} on each broker where it is made",
+                self.queues
+            ),
         }
     }
 }

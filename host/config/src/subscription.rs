@@ -10,7 +10,7 @@ use crate::report::{At, Note};
 use crate::section::Section;
 use crate::types::{Deduplicate, DeduplicationKey, Provisioning, Subscription};
 use crate::values;
-use crate::words::{Dispatch, PubsubMode};
+use crate::words::{Dispatch, PubsubMode, TopicKind};
 
 /// Messages in a handler at once where the configuration does not say.
 const DEFAULT_CONCURRENCY: u32 = 16;
@@ -31,11 +31,10 @@ fn read_one(
         section.error("source", At::Key, note);
     }
     let source = place::read(&section.below("source"), Role::Source);
-    let provisioning = match section.word("provision") {
-        Some(own) => Provisioning { embedded: own, sqs: own, pubsub: own },
-        None => provisioning,
-    };
-    let destination = |key| place::read(&section.below(key), Role::Destination);
+    let provisioning = section.word("provision").map_or(provisioning, Provisioning::all);
+    let kind = source.as_ref().and_then(Place::rocketmq).map(|place| place.kind);
+    let role = Role::Destination(kind.unwrap_or(TopicKind::Normal));
+    let destination = |key| place::read(&section.below(key), role);
     let dispatch = section.word("dispatch").unwrap_or(Dispatch::Concurrent);
     let handler = section.read("handler", values::handler).unwrap_or_default();
     // Everything is read before a missing source ends it, so that every finding is there.

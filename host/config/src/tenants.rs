@@ -66,14 +66,16 @@ fn read_handler(
 
 fn read_grants(section: &Section<'_>, directory: &Path) -> Grants {
     let settings = section.below("config").settings().into_iter();
-    let config = settings.map(|(name, setting)| (name, in_directory(setting, directory))).collect();
+    let config = settings.map(|(name, one)| (name, one.relative_to(directory))).collect();
     Grants { logging: section.flag("logging"), config }
 }
 
-fn in_directory(setting: Setting, directory: &Path) -> Setting {
-    match setting {
-        Setting::Secret(secret) => Setting::Secret(secret.relative_to(directory)),
-        Setting::Text(text) => Setting::Text(text),
+impl Setting {
+    pub(crate) fn relative_to(self, directory: &Path) -> Self {
+        match self {
+            Self::Secret(secret) => Self::Secret(secret.relative_to(directory)),
+            Self::Text(text) => Self::Text(text),
+        }
     }
 }
 

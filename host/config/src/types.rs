@@ -30,6 +30,8 @@ pub struct Config {
     pub sqs: Option<Sqs>,
     /// `[pubsub]`; none where the section is absent and nothing is on Pub/Sub.
     pub pubsub: Option<Pubsub>,
+    /// `[rocketmq]`; none where the section is absent and nothing is on RocketMQ.
+    pub rocketmq: Option<Rocketmq>,
     /// The tenants by name.
     pub tenants: BTreeMap<String, Tenant>,
     /// The handlers by full name, `tenant/handler`.
@@ -97,6 +99,41 @@ pub struct Pubsub {
     pub credentials: Option<Secret>,
     /// `provision`.
     pub provision: Provision,
+}
+
+/// `[rocketmq]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rocketmq {
+    /// `name_servers`, each as `host:port`. At least one.
+    pub name_servers: Vec<String>,
+    /// `namespace`.
+    pub namespace: Option<String>,
+    /// `access`; none where requests are not signed.
+    pub access: Option<Access>,
+    /// `tls`; none for plain TCP.
+    pub tls: Option<Tls>,
+    /// `provision`.
+    pub provision: Provision,
+}
+
+/// `rocketmq.access`: what requests are signed with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Access {
+    /// `key`.
+    pub key: Setting,
+    /// `secret`.
+    pub secret: Secret,
+}
+
+/// `rocketmq.tls`, with the configuration's directory before each path where it was relative.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tls {
+    /// `trust`; none for the system's certificates.
+    pub trust: Option<PathBuf>,
+    /// `certificate`; there where `key` is.
+    pub certificate: Option<PathBuf>,
+    /// `key`.
+    pub key: Option<PathBuf>,
 }
 
 /// An access key by reference.
@@ -302,9 +339,16 @@ pub struct Provisioning {
     pub sqs: Provision,
     /// About topics, subscriptions and policies of Pub/Sub.
     pub pubsub: Provision,
+    /// About topics and consumer groups of RocketMQ.
+    pub rocketmq: Provision,
 }
 
 impl Provisioning {
+    /// The same everywhere.
+    pub(crate) fn all(how: Provision) -> Self {
+        Self { embedded: how, sqs: how, pubsub: how, rocketmq: how }
+    }
+
     /// What is done about this place.
     #[must_use]
     pub fn at(&self, place: &Place) -> Provision {
@@ -312,6 +356,7 @@ impl Provisioning {
             Place::Embedded { .. } => self.embedded,
             Place::Sqs(_) => self.sqs,
             Place::Pubsub(_) => self.pubsub,
+            Place::Rocketmq(_) => self.rocketmq,
         }
     }
 }

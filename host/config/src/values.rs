@@ -28,7 +28,7 @@ impl Bad {
         Self { code: Code::WrongValue, message: message.into(), nearest: None, secret: false }
     }
 
-    fn kind(expected: &str, value: &Value<'_>) -> Self {
+    pub(crate) fn kind(expected: &str, value: &Value<'_>) -> Self {
         let found = article(value.as_ref().type_str());
         let message = format!("expected {expected}, found {found}");
         Self { code: Code::WrongType, ..Self::value(message) }

@@ -9,9 +9,7 @@ use crate::report::{At, Note, Report, Spot, join};
 use crate::spelling::nearest;
 
 /// Every transport that has a key of its own.
-const TRANSPORTS: [&str; 3] = ["embedded", "sqs", "pubsub"];
-/// Transports that no build has yet.
-const TO_COME: [&str; 1] = ["rocketmq"];
+const TRANSPORTS: [&str; 4] = ["embedded", "sqs", "pubsub", "rocketmq"];
 /// The longest name of a tenant, handler or subscription, in bytes.
 const LONGEST_NAME: usize = 64;
 
@@ -85,9 +83,6 @@ impl Walk<'_> {
     }
 
     fn unknown(&self, name: &str, known: &[&'static str], here: &Here) -> Note {
-        if TO_COME.contains(&name) && TRANSPORTS.iter().any(|one| known.contains(one)) {
-            return self.no_transport(name);
-        }
         if let Some((ours, theirs)) = other_transport(name, &here.pattern) {
             return Note::new(
                 Code::UnknownKey,
@@ -142,10 +137,7 @@ fn other_transport(name: &str, pattern: &str) -> Option<(&'static str, String)> 
     match theirs.as_slice() {
         [] => None,
         [one] => Some((ours, format!("`{one}` alone"))),
-        several => {
-            let quoted: Vec<String> = several.iter().map(|one| format!("`{one}`")).collect();
-            Some((ours, quoted.join(" and ")))
-        }
+        [first @ .., last] => Some((ours, format!("{} and `{last}`", listed(first)))),
     }
 }
 

@@ -128,3 +128,13 @@ words! {
         Pull = "pull",
     }
 }
+
+words! {
+    /// `rocketmq.kind`: what a topic of RocketMQ promises.
+    TopicKind {
+        /// No order.
+        Normal = "normal",
+        /// Messages of one group come in order.
+        Fifo = "fifo",
+    }
+}

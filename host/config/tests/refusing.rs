@@ -229,7 +229,7 @@ fn a_place_names_one_transport_and_its_queue() {
             "source.pubsub.queue",
             Code::UnknownKey,
         ),
-        ("{ rocketmq.topic = \"t\" }", "source.rocketmq", Code::Unsupported),
+        ("{ rocketmq.topic = \"t\" }", "source.rocketmq.group", Code::Missing),
         ("{ sqz.queue = \"t\" }", "source.sqz", Code::UnknownKey),
         ("\"orders\"", "source", Code::WrongType),
     ];

@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{found, read, with_pubsub, with_sqs};
+use common::{found, read, with_pubsub, with_rocketmq, with_sqs};
 use proptest::prelude::*;
 use pumphouse_config::KEYS;
 
@@ -89,6 +89,15 @@ proptest! {
     fn a_cut_or_changed_one_on_pubsub_is_survived(at in 0usize..400, piece in piece(), cut in any::<bool>()) {
         let rest = "dead_letter.pubsub = { topic = \"dead\", subscription = \"kept\" }\nnative = { max_delivery_attempts = 5, dead_letter.topic = \"native\" }\n";
         let whole = with_pubsub("subscription = \"projects/p/subscriptions/abc\", topic = \"abc\", ordered = true", rest);
+        let at = whole.floor_char_boundary(at);
+        let (before, after) = whole.split_at(at);
+        survives(&format!("{before}{piece}{}", if cut { "" } else { after }));
+    }
+
+    #[test]
+    fn a_cut_or_changed_one_on_rocketmq_is_survived(at in 0usize..400, piece in piece(), cut in any::<bool>()) {
+        let rest = "dead_letter.rocketmq = { topic = \"dead\", kind = \"normal\" }\nnative = { max_receive_count = 5 }\n";
+        let whole = with_rocketmq("topic = \"a\", group = \"b\", kind = \"fifo\", tags = \"a || b\"", rest);
         let at = whole.floor_char_boundary(at);
         let (before, after) = whole.split_at(at);
         survives(&format!("{before}{piece}{}", if cut { "" } else { after }));

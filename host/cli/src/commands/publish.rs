@@ -88,6 +88,7 @@ enum Publisher {
     Broker {
         runtime: tokio::runtime::Runtime,
         sink: std::sync::Arc<dyn pumphouse_contract::ports::Sink>,
+        transports: host::Transports,
     },
 }
 
@@ -97,10 +98,10 @@ impl Publisher {
             Place::Embedded { queue } => {
                 Ok(Self::Host { client: Client::of(config)?, queue: queue.clone() })
             }
-            Place::Sqs(_) | Place::Pubsub(_) => {
+            Place::Sqs(_) | Place::Pubsub(_) | Place::Rocketmq(_) => {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-                let sink = runtime.block_on(host::sink_alone(config, place))?;
-                Ok(Self::Broker { runtime, sink })
+                let (sink, transports) = runtime.block_on(host::sink_alone(config, place))?;
+                Ok(Self::Broker { runtime, sink, transports })
             }
         }
     }
@@ -112,7 +113,16 @@ impl Publisher {
                     client.post(&format!("/v1/queues/{queue}/messages"), &as_json(&message))?;
                 Ok(answer.get("id").and_then(Value::as_str).unwrap_or_default().to_owned())
             }
-            Self::Broker { runtime, sink } => Ok(runtime.block_on(sink.publish(message))?),
+            Self::Broker { runtime, sink, .. } => Ok(runtime.block_on(sink.publish(message))?),
+        }
+    }
+}
+
+impl Drop for Publisher {
+    /// Also where a message failed: a client may have threads of its own.
+    fn drop(&mut self) {
+        if let Self::Broker { runtime, transports, .. } = self {
+            runtime.block_on(transports.close());
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The host as a whole: what `run` starts, and what the other commands need of it.
 
+mod crypto;
 mod depths;
 mod handlers;
 mod lock;
@@ -21,9 +22,10 @@ use pumphouse_telemetry::{LogFormat, LogSettings, init_logs};
 
 use crate::exit::warn;
 
+pub(crate) use crypto::choose as choose_crypto;
 pub(crate) use reload::Watch;
 pub(crate) use start::run;
-pub(crate) use transports::{TRANSPORTS, build};
+pub(crate) use transports::{TRANSPORTS, Transports, build};
 
 /// The interface that handlers are built against.
 pub(crate) const WIT: &str = "pumphouse:handler@1.0.0";
@@ -74,7 +76,10 @@ pub(crate) fn log_plainly() -> Result<()> {
     Ok(init_logs(&LogSettings { format: LogFormat::Text, filter: "info".to_owned() })?)
 }
 
-/// A sink for one place, for a command that publishes without a host.
-pub(crate) async fn sink_alone(config: &Config, place: &Place) -> Result<Arc<dyn Sink>> {
+/// A sink for one place, for a command that publishes without a host, and what it closes afterwards.
+pub(crate) async fn sink_alone(
+    config: &Config,
+    place: &Place,
+) -> Result<(Arc<dyn Sink>, Transports)> {
     transports::sink_alone(config, place).await
 }

@@ -281,11 +281,12 @@ impl Opening {
 /// What the findings say of a subscription once its broker was asked (F-2, F-3, F-7). Whether the count advances is
 /// the source's word, not the configuration's: a policy may have been found, or be missing.
 pub(crate) fn with_broker_facts(facts: &SubscriptionFacts, wired: &Wired) -> SubscriptionFacts {
-    let OpenSource { source, native_limit, retention } = &wired.opened;
+    let OpenSource { source, native_limit, advisory_limit, retention } = &wired.opened;
     let counts = source.capabilities().count_advances;
     SubscriptionFacts {
         native_limit: native_limit.or(facts.native_limit).filter(|_| counts),
         count_stands_still: (!counts).then(|| UNCOUNTED.to_owned()),
+        advisory_limit: advisory_limit.or(facts.advisory_limit),
         retention: retention.or(facts.retention),
         ..facts.clone()
     }

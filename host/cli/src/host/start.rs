@@ -96,7 +96,7 @@ async fn start(config: Arc<Config>) -> Result<Started> {
 /// Where handled messages are remembered. Also without deduplication, which a reload may bring.
 fn state(config: &Config) -> Result<Arc<dyn State>> {
     // A host whose messages live in memory has no use for marks that outlive them.
-    let clouds = config.sqs.is_some() || config.pubsub.is_some();
+    let clouds = config.sqs.is_some() || config.pubsub.is_some() || config.rocketmq.is_some();
     if config.embedded.store == Store::Memory && !clouds {
         return Ok(Arc::new(MemoryState::new()));
     }

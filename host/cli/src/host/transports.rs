@@ -2,6 +2,8 @@
 
 #[cfg(feature = "pubsub")]
 mod pubsub;
+#[cfg(feature = "rocketmq")]
+mod rocketmq;
 #[cfg(feature = "sqs")]
 mod sqs;
 
@@ -23,6 +25,8 @@ pub(crate) const TRANSPORTS: &[&str] = &[
     "sqs",
     #[cfg(feature = "pubsub")]
     "pubsub",
+    #[cfg(feature = "rocketmq")]
+    "rocketmq",
 ];
 
 /// What the transports of this build can do.
@@ -33,6 +37,8 @@ pub(crate) fn build() -> Build {
         TransportFacts::new("sqs", &pumphouse_sqs::CAPABILITIES, true),
         #[cfg(feature = "pubsub")]
         pubsub::facts(),
+        #[cfg(feature = "rocketmq")]
+        rocketmq::facts(),
     ])
 }
 
@@ -55,7 +61,7 @@ impl WireError {
         Self { away: false, text: text.to_string() }
     }
 
-    #[cfg(not(all(feature = "sqs", feature = "pubsub")))]
+    #[cfg(not(all(feature = "sqs", feature = "pubsub", feature = "rocketmq")))]
     fn absent(transport: &str) -> Self {
         Self::fatal(format_args!("this build has no transport `{transport}`"))
     }
@@ -66,6 +72,8 @@ pub(crate) struct OpenSource {
     pub(crate) source: Arc<dyn Source>,
     /// M, where the broker was asked and has one.
     pub(crate) native_limit: Option<u32>,
+    /// After how many deliveries other clients of the source stop, where the broker was asked and says so.
+    pub(crate) advisory_limit: Option<u32>,
     /// How long a message is kept, where the broker was asked.
     pub(crate) retention: Option<Duration>,
 }
@@ -73,7 +81,7 @@ pub(crate) struct OpenSource {
 impl OpenSource {
     /// A source whose broker was not asked.
     fn unasked(source: Arc<dyn Source>) -> Self {
-        Self { source, native_limit: None, retention: None }
+        Self { source, native_limit: None, advisory_limit: None, retention: None }
     }
 }
 
@@ -87,10 +95,6 @@ pub(crate) struct Wired {
 #[derive(Clone)]
 pub(crate) struct Transports {
     broker: Option<Broker>,
-    #[cfg_attr(
-        not(any(feature = "sqs", feature = "pubsub")),
-        expect(dead_code, reason = "a build without clouds has no client")
-    )]
     clouds: Clouds,
 }
 
@@ -101,21 +105,41 @@ struct Clouds {
     sqs: Option<pumphouse_sqs::Sqs>,
     #[cfg(feature = "pubsub")]
     pubsub: Option<pumphouse_pubsub::Pubsub>,
+    #[cfg(feature = "rocketmq")]
+    rocketmq: Option<Arc<rocketmq::Client>>,
 }
 
 impl Clouds {
-    /// Makes the clients, which call nothing yet.
+    /// Makes the clients, which call nothing yet. `before` are those of the configuration that this one replaces.
     #[cfg_attr(
-        not(any(feature = "sqs", feature = "pubsub")),
-        expect(unused_variables, reason = "a build without clouds makes no client")
+        not(feature = "rocketmq"),
+        expect(unused_variables, reason = "only RocketMQ's client is kept over a reload")
     )]
-    async fn connect(config: &Config, clock: &Arc<dyn Clock>) -> Result<Self> {
+    async fn connect(
+        config: &Config,
+        clock: &Arc<dyn Clock>,
+        before: Option<&Self>,
+    ) -> Result<Self> {
         Ok(Self {
             #[cfg(feature = "sqs")]
             sqs: sqs::connect(config, clock).await?,
             #[cfg(feature = "pubsub")]
             pubsub: pubsub::connect(config, clock).await?,
+            #[cfg(feature = "rocketmq")]
+            rocketmq: {
+                let before = before.and_then(|before| before.rocketmq.as_ref());
+                rocketmq::connect(config, clock, before).await?
+            },
         })
+    }
+}
+
+impl Clouds {
+    async fn close(&self) {
+        #[cfg(feature = "rocketmq")]
+        if let Some(client) = &self.rocketmq {
+            client.close().await;
+        }
     }
 }
 
@@ -124,7 +148,7 @@ impl Transports {
     pub(crate) async fn open(config: &Config, clock: &Arc<dyn Clock>) -> Result<Self> {
         Ok(Self {
             broker: embedded(config, clock).await?,
-            clouds: Clouds::connect(config, clock).await?,
+            clouds: Clouds::connect(config, clock, None).await?,
         })
     }
 
@@ -136,7 +160,7 @@ impl Transports {
                 Some(broker) => Some(broker.clone()),
                 None => embedded(config, clock).await?,
             },
-            clouds: Clouds::connect(config, clock).await?,
+            clouds: Clouds::connect(config, clock, Some(&self.clouds)).await?,
         })
     }
 
@@ -145,11 +169,13 @@ impl Transports {
         self.broker.clone().map(|broker| Arc::new(broker) as Arc<dyn Queues>)
     }
 
-    /// Lets go of the embedded broker's store.
+    /// Lets go of the embedded broker's store, and ends the clients that have threads of their own. For when the
+    /// pumps have stopped.
     pub(crate) async fn close(&self) {
         if let Some(broker) = &self.broker {
             broker.close().await;
         }
+        self.clouds.close().await;
     }
 
     /// Provisions and opens a subscription's source and destinations.
@@ -171,8 +197,8 @@ impl Transports {
     }
 
     #[cfg_attr(
-        not(feature = "pubsub"),
-        expect(unused_variables, reason = "only Pub/Sub is told of its lease when it is made")
+        not(any(feature = "pubsub", feature = "rocketmq")),
+        expect(unused_variables, reason = "only they are told of their lease when they are made")
     )]
     async fn source(
         &self,
@@ -194,6 +220,12 @@ impl Transports {
             }
             #[cfg(not(feature = "pubsub"))]
             Place::Pubsub(_) => Err(WireError::absent("pubsub")),
+            #[cfg(feature = "rocketmq")]
+            Place::Rocketmq(place) => {
+                rocketmq::source(self.clouds.rocketmq.as_deref(), place, config, subscription).await
+            }
+            #[cfg(not(feature = "rocketmq"))]
+            Place::Rocketmq(_) => Err(WireError::absent("rocketmq")),
         }
     }
 
@@ -224,6 +256,12 @@ impl Transports {
             }
             #[cfg(not(feature = "pubsub"))]
             Place::Pubsub(_) => Err(WireError::absent("pubsub")),
+            #[cfg(feature = "rocketmq")]
+            Place::Rocketmq(place) => {
+                rocketmq::sink(self.clouds.rocketmq.as_deref(), place, provision).await
+            }
+            #[cfg(not(feature = "rocketmq"))]
+            Place::Rocketmq(_) => Err(WireError::absent("rocketmq")),
         }
     }
 
@@ -263,9 +301,19 @@ async fn embedded(config: &Config, clock: &Arc<dyn Clock>) -> Result<Option<Brok
     }))
 }
 
-/// A sink for one place, without a host around it. An embedded one can't be had: its store is the host's alone.
-pub(crate) async fn sink_alone(config: &Config, place: &Place) -> Result<Arc<dyn Sink>> {
+/// A sink for one place, without a host around it, and what is closed after it. An embedded one can't be had: its
+/// store is the host's alone.
+pub(crate) async fn sink_alone(
+    config: &Config,
+    place: &Place,
+) -> Result<(Arc<dyn Sink>, Transports)> {
     let clock: Arc<dyn Clock> = Arc::new(pumphouse_pump::SystemClock::new());
-    let transports = Transports { broker: None, clouds: Clouds::connect(config, &clock).await? };
-    transports.sink(place, Provision::Assume).await.map_err(|error| anyhow::anyhow!(error.text))
+    let clouds = Clouds::connect(config, &clock, None).await?;
+    let transports = Transports { broker: None, clouds };
+    let sink = transports.sink(place, Provision::Assume).await;
+    Ok((sink.map_err(|error| anyhow::anyhow!(error.text))?, transports))
 }
+
+#[cfg(test)]
+#[cfg(all(feature = "sqs", feature = "pubsub", feature = "rocketmq"))]
+mod tests;

@@ -88,7 +88,7 @@ impl PubsubSource {
 pub(super) fn read(section: &Section<'_>, role: Role) -> Option<Place> {
     let place = match role {
         Role::Source => PubsubPlace::Source(read_source(section)?),
-        Role::Destination => PubsubPlace::Target(read_target(section)?),
+        Role::Destination(_) => PubsubPlace::Target(read_target(section)?),
     };
     Some(Place::Pubsub(place))
 }

@@ -46,8 +46,20 @@ pub(crate) fn pubsub() -> TransportFacts {
     }
 }
 
+pub(crate) fn rocketmq() -> TransportFacts {
+    TransportFacts {
+        key: "rocketmq",
+        longest_lease: 72 * HOUR,
+        longest_delay: 72 * HOUR,
+        delay_counts_from_receive: false,
+        settle_linger: Duration::ZERO,
+        counter: Counter::Approximate,
+        native_policy: false,
+    }
+}
+
 pub(crate) fn every() -> Build {
-    Build::new(vec![embedded(), sqs(), pubsub()])
+    Build::new(vec![embedded(), sqs(), pubsub(), rocketmq()])
 }
 
 pub(crate) fn read(text: &str) -> Result<Loaded, Diagnostics> {
@@ -108,4 +120,12 @@ pub(crate) fn with_pubsub(source: &str, rest: &str) -> String {
     with_handler(&format!(
         "[subscriptions.orders]\nsource = {{ pubsub = {{ {source} }} }}\nhandler = \"acme/orders\"\nmax_deliveries = 3\n{rest}"
     ))
+}
+
+/// The same on RocketMQ, with a name server.
+pub(crate) fn with_rocketmq(source: &str, rest: &str) -> String {
+    let subscription = with_handler(&format!(
+        "[subscriptions.orders]\nsource = {{ rocketmq = {{ {source} }} }}\nhandler = \"acme/orders\"\nmax_deliveries = 3\n{rest}"
+    ));
+    format!("[rocketmq]\nname_servers = [\"127.0.0.1:9876\"]\n{subscription}")
 }

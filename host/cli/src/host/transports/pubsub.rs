@@ -100,7 +100,8 @@ pub(super) async fn source(
         return Ok(OpenSource::unasked(source));
     }
     let facts = pubsub.facts(&spec).await?;
-    Ok(OpenSource { source, native_limit: facts.native_limit, retention: facts.retention })
+    let (native_limit, retention) = (facts.native_limit, facts.retention);
+    Ok(OpenSource { native_limit, retention, ..OpenSource::unasked(source) })
 }
 
 /// A destination; of a source its topic, for what is published to it from outside.

@@ -80,7 +80,8 @@ pub(super) async fn source(
         return Ok(OpenSource::unasked(source));
     }
     let facts = sqs.facts(&spec).await?;
-    Ok(OpenSource { source, native_limit: facts.native_limit, retention: facts.retention })
+    let (native_limit, retention) = (facts.native_limit, facts.retention);
+    Ok(OpenSource { native_limit, retention, ..OpenSource::unasked(source) })
 }
 
 pub(super) async fn sink(
