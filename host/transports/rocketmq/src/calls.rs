@@ -4,7 +4,14 @@ use std::error::Error as StdError;
 use std::future::Future;
 use std::time::Duration;
 
+use cheetah_string::CheetahString;
 use rocketmq_client_rust::{ClientError, ClientResult};
+use rocketmq_protocol::protocol::remoting_command::RemotingCommand;
+
+use crate::Rocketmq;
+
+/// The code of an answer that the request was done.
+pub(crate) const SUCCESS: i32 = 0;
 
 /// What a failed request means for whoever made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +40,14 @@ pub(crate) struct Fault {
 impl Fault {
     pub(crate) fn unavailable(text: impl Into<String>) -> Self {
         Self { meaning: Meaning::Unavailable, text: text.into(), code: None }
+    }
+
+    /// What an answer means that is no success.
+    pub(crate) fn of(answer: &RemotingCommand) -> Self {
+        let code = answer.code();
+        let remark = answer.remark().map(CheetahString::as_str).filter(|text| !text.is_empty());
+        let text = format!("code {code}: {}", remark.unwrap_or("the broker gives no reason"));
+        Self { meaning: meaning(code), text, code: Some(code) }
     }
 }
 
@@ -69,6 +84,18 @@ pub(crate) async fn bounded<T>(
         Ok(Err(error)) => Err(error.into()),
         Err(_) => Err(Fault::unavailable(format!("no answer within {limit:?}"))),
     }
+}
+
+/// Asks a server and gives its answer, whatever the code: the client's own methods for a receipt tell every failure as
+/// the same, and lose what can't be read.
+pub(crate) async fn exchange(
+    rocketmq: &Rocketmq,
+    address: &CheetahString,
+    request: RemotingCommand,
+    limit: Duration,
+) -> Result<RemotingCommand, Fault> {
+    let handle = rocketmq.lease()?;
+    bounded(limit, handle.invoke_remoting(address, request, millis(limit))).await
 }
 
 /// A limit as the client spells it.

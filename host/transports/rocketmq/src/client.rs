@@ -26,6 +26,9 @@ const THREADS: usize = 2;
 /// After it, what is left of the client is dropped.
 const CLOSE: Duration = Duration::from_secs(3);
 
+/// The most handles that are kept for later requests. There are more only while more requests than that are made at once.
+const IDLE: usize = 256;
+
 /// One client for the process; its handles share the connections to each server.
 const DOMAIN: u64 = 1;
 
@@ -169,7 +172,16 @@ impl Client {
     }
 
     fn give_back(&self, handle: Arc<ClientInstanceHandle>) {
-        self.idle().push(handle);
+        let mut idle = self.idle();
+        if idle.len() < IDLE {
+            idle.push(handle);
+            return;
+        }
+        drop(idle);
+        // The client wants to be told of a handle's end, which takes a runtime.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { handle.shutdown_owned().await });
+        }
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Arc<ClientInstanceHandle>>> {
