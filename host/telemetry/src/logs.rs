@@ -32,11 +32,14 @@ pub struct LogSettings {
     /// Directives such as `info` or `warn,pumphouse_pump=debug`. The variable `RUST_LOG` takes their place where
     /// it is set and not empty.
     pub filter: String,
+    /// Directives beneath those, for libraries that say more than their user can act on, such as `client=error`. They
+    /// hold until `filter` or `RUST_LOG` names the same target or a closer one: `info` alone leaves them in force.
+    pub beneath: String,
 }
 
 impl Default for LogSettings {
     fn default() -> Self {
-        Self { format: LogFormat::Auto, filter: "info".to_owned() }
+        Self { format: LogFormat::Auto, filter: "info".to_owned(), beneath: String::new() }
     }
 }
 
@@ -69,16 +72,20 @@ pub fn init_logs(settings: &LogSettings) -> Result<(), LogError> {
     let from_variable = std::env::var(EnvFilter::DEFAULT_ENV).ok().filter(|text| !text.is_empty());
     let (text, origin) = from_variable
         .map_or_else(|| (settings.filter.clone(), "the settings"), |text| (text, "RUST_LOG"));
-    let filter =
-        parse(&text).map_err(|source| LogError::Filter { filter: text, origin, source })?;
+    let filter = parse(&settings.beneath, &text).map_err(|source| LogError::Filter {
+        filter: text,
+        origin,
+        source,
+    })?;
     let terminal = std::io::stderr().is_terminal();
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let layer = layer(settings.format, terminal, terminal && !no_color, std::io::stderr);
     subscriber(filter, layer).try_init().map_err(LogError::SetUpAlready)
 }
 
-fn parse(filter: &str) -> Result<EnvFilter, ParseError> {
-    EnvFilter::builder().with_regex(false).parse(filter)
+fn parse(beneath: &str, filter: &str) -> Result<EnvFilter, ParseError> {
+    let parts: Vec<&str> = [beneath, filter].into_iter().filter(|part| !part.is_empty()).collect();
+    EnvFilter::builder().with_regex(false).parse(parts.join(","))
 }
 
 fn subscriber(

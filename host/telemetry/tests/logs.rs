@@ -21,7 +21,7 @@ fn child(test: &str, filter: &str, variable: Option<&str>) -> Output {
 
 /// What the process with its settings does.
 fn log(filter: String) -> Result<(), LogError> {
-    let settings = LogSettings { format: LogFormat::Auto, filter };
+    let settings = LogSettings { format: LogFormat::Auto, filter, ..LogSettings::default() };
     init_logs(&settings)?;
     tracing::debug!(attempt = 1, "detail");
     tracing::info!(attempt = 2, "lifecycle");

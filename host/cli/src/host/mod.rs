@@ -30,6 +30,10 @@ pub(crate) use transports::{TRANSPORTS, Transports, build};
 /// The interface that handlers are built against.
 pub(crate) const WIT: &str = "pumphouse:handler@1.0.0";
 
+/// RocketMQ's client and the crates beneath it report at info and warn whatever they do and every failed request; the
+/// transport says what of it matters. `RUST_LOG=info,rocketmq=info` gets at them.
+const QUIET: &str = "rocketmq=error";
+
 pub(crate) fn is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
@@ -59,7 +63,8 @@ pub(crate) fn log(config: &Config) -> Result<()> {
         pumphouse_config::LogFormat::Text => LogFormat::Text,
         pumphouse_config::LogFormat::Json => LogFormat::Json,
     };
-    Ok(init_logs(&LogSettings { format, filter: filter(config.host.log.level.word()) })?)
+    let filter = filter(config.host.log.level.word());
+    Ok(init_logs(&LogSettings { format, filter, beneath: QUIET.to_owned() })?)
 }
 
 /// What is logged at this level. Libraries say no more than at info: a compiler's traces slow the start down by
@@ -73,7 +78,8 @@ fn filter(level: &str) -> String {
 
 /// Logs for a command that talks to a person.
 pub(crate) fn log_plainly() -> Result<()> {
-    Ok(init_logs(&LogSettings { format: LogFormat::Text, filter: "info".to_owned() })?)
+    let (format, beneath) = (LogFormat::Text, QUIET.to_owned());
+    Ok(init_logs(&LogSettings { format, beneath, ..LogSettings::default() })?)
 }
 
 /// A sink for one place, for a command that publishes without a host, and what it closes afterwards.

@@ -25,7 +25,7 @@ fn lines(format: LogFormat, filter: &str, log: impl FnOnce()) -> Vec<String> {
     let kept = Kept::default();
     let writer = kept.clone();
     let layer = layer(format, false, false, move || writer.clone());
-    tracing::subscriber::with_default(subscriber(parse(filter).unwrap(), layer), log);
+    tracing::subscriber::with_default(subscriber(parse("", filter).unwrap(), layer), log);
     let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
     assert!(text.is_empty() || text.ends_with('\n'), "{text:?}");
     text.lines().map(ToOwned::to_owned).collect()
@@ -154,7 +154,31 @@ fn the_filter_decides_by_target_and_level() {
     assert_eq!(lines(LogFormat::Json, "info,aws_sdk=warn", log).len(), 1);
     assert_eq!(lines(LogFormat::Json, "debug", log).len(), 3);
     assert_eq!(lines(LogFormat::Json, "off", log).len(), 0);
-    parse("info,pumphouse_pump=loud").unwrap_err();
+    parse("", "info,pumphouse_pump=loud").unwrap_err();
+}
+
+/// What a library says stays beneath its level, until somebody asks for that library.
+#[test]
+fn a_talkative_library_is_quiet_until_it_is_named() {
+    let said = |filter: &str| {
+        let kept = Kept::default();
+        let writer = kept.clone();
+        let layer = layer(LogFormat::Json, false, false, move || writer.clone());
+        let filter = parse("client=error", filter).unwrap();
+        tracing::subscriber::with_default(subscriber(filter, layer), || {
+            tracing::info!(target: "client_rust::route", "noise");
+            tracing::error!(target: "client_rust", "broken");
+            tracing::info!("ours");
+        });
+        let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        text.lines().count()
+    };
+    assert_eq!(said("info"), 2);
+    assert_eq!(said("debug"), 2);
+    assert_eq!(said("info,client=info"), 3);
+    assert_eq!(said("client_rust::route=debug,info"), 3);
+    assert_eq!(said("info,client=off"), 1);
+    assert_eq!(said("error"), 1);
 }
 
 #[test]
@@ -163,7 +187,7 @@ fn auto_is_text_on_a_terminal_alone() {
         let kept = Kept::default();
         let writer = kept.clone();
         let layer = layer(LogFormat::Auto, terminal, false, move || writer.clone());
-        let subscriber = subscriber(parse("info").unwrap(), layer);
+        let subscriber = subscriber(parse("", "info").unwrap(), layer);
         tracing::subscriber::with_default(subscriber, || tracing::info!("started"));
         kept.0.lock().unwrap().first().copied()
     };
