@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Which crates of the workspace a crate of the host may lean on.
-const MAP: [(&str, &[&str]); 11] = [
+const MAP: [(&str, &[&str]); 12] = [
     ("pumphouse-contract", &[]),
     ("pumphouse-pump", &["pumphouse-contract"]),
     ("pumphouse-broker", &["pumphouse-contract"]),
@@ -18,6 +18,7 @@ const MAP: [(&str, &[&str]); 11] = [
     ("pumphouse-admin", &["pumphouse-contract"]),
     ("pumphouse-sqs", &["pumphouse-contract"]),
     ("pumphouse-pubsub", &["pumphouse-contract"]),
+    ("pumphouse-rocketmq", &["pumphouse-contract"]),
     (
         "pumphouse",
         &[
@@ -27,6 +28,7 @@ const MAP: [(&str, &[&str]); 11] = [
             "pumphouse-contract",
             "pumphouse-pubsub",
             "pumphouse-pump",
+            "pumphouse-rocketmq",
             "pumphouse-sandbox",
             "pumphouse-sqs",
             "pumphouse-state",
@@ -36,11 +38,13 @@ const MAP: [(&str, &[&str]); 11] = [
 ];
 
 /// What only some crates may lean on, wherever it comes from.
-const CONFINED: [(&str, &[&str]); 7] = [
+const CONFINED: [(&str, &[&str]); 9] = [
     ("wasmtime", &["pumphouse-sandbox"]),
     ("aws-sdk-sqs", &["pumphouse-sqs"]),
     ("google-cloud-pubsub", &["pumphouse-pubsub"]),
     ("tonic", &["pumphouse-pubsub"]),
+    ("rocketmq-client-rust", &["pumphouse-rocketmq"]),
+    ("rocketmq-runtime", &["pumphouse-rocketmq"]),
     ("axum", &["pumphouse-admin"]),
     ("anyhow", &["pumphouse"]),
     (
@@ -53,6 +57,7 @@ const CONFINED: [(&str, &[&str]); 7] = [
             "pumphouse-admin",
             "pumphouse-sqs",
             "pumphouse-pubsub",
+            "pumphouse-rocketmq",
             "pumphouse",
         ],
     ),
