@@ -71,6 +71,8 @@ impl Frame {
         let mut text = json!({
             "code": header.code, "opaque": header.opaque, "flag": header.flag,
             "language": LANGUAGE, "version": VERSION, "extFields": header.fields,
+            // Java's reader does without; the Rust client's takes no frame that lacks it.
+            "serializeTypeCurrentRPC": "JSON",
         });
         if let (Some(remark), Some(text)) = (&header.remark, text.as_object_mut()) {
             text.insert("remark".to_owned(), Value::from(remark.as_str()));
