@@ -37,6 +37,7 @@ import org.apache.rocketmq.tools.admin.DefaultMQAdminExt;
  */
 public class Client {
     private static final int SEND_TIMEOUT_MS = 10_000;
+    private static final int HEARTBEAT_MS = 1_000;
     private static final int COMMIT_TIMEOUT_MS = 10_000;
     private static final int COMMIT_POLL_MS = 20;
 
@@ -132,6 +133,8 @@ public class Client {
     private void receive() throws Exception {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(input.getString("group"), login);
         consumer.setNamesrvAddr(input.getString("namesrv"));
+        // At its start it may tell a broker too little of what it reads, and is refused until it tells again.
+        consumer.setHeartbeatBrokerInterval(HEARTBEAT_MS);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         // One at a time: in the order of a queue.
         consumer.setConsumeThreadMin(1);

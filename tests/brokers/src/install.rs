@@ -49,6 +49,13 @@ const MAVEN: Step = Step {
     ],
 };
 
+/// Compiles the programs that go with RocketMQ.
+const JAVAC: Step = Step {
+    program: "javac",
+    package: "openjdk-17-jdk-headless",
+    arguments: &["-cp", "lib/*", "-d", "classes", "NoReplication.java", "Client.java"],
+};
+
 const FAUXQS: Recipe = Recipe {
     server: "fauxqs",
     files: &[
@@ -82,14 +89,7 @@ const ROCKETMQ: Recipe = Recipe {
         ),
         ("classes/rmq.logback.xml", include_str!("../rocketmq/rmq.logback.xml")),
     ],
-    steps: &[
-        MAVEN,
-        Step {
-            program: "javac",
-            package: "openjdk-17-jdk-headless",
-            arguments: &["-cp", "lib/*", "-d", "classes", "NoReplication.java", "Client.java"],
-        },
-    ],
+    steps: &[MAVEN, JAVAC],
 };
 
 /// Fetches fauxqs and Node unless they are there, and returns their folder.
@@ -114,7 +114,8 @@ pub async fn elasticmq() -> Result<PathBuf, Error> {
 /// # Errors
 /// When Maven, Java or its compiler is missing or fails, or the folder can't be written.
 pub async fn rocketmq() -> Result<PathBuf, Error> {
-    java(ROCKETMQ.server)?;
+    // Before Maven: whoever has no Java at all installs this one, which brings the rest.
+    find(JAVAC.program, ROCKETMQ.server, JAVAC.package)?;
     ensure(&ROCKETMQ).await
 }
 

@@ -3,6 +3,8 @@
 // The lints' exception for tests does not reach the helpers of an integration test.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+use std::time::{Duration, Instant};
+
 use pumphouse_test_brokers::remoting::{Answer, call, code};
 use pumphouse_test_brokers::{RocketMq, Setup, TopicKind};
 
@@ -93,4 +95,44 @@ async fn it_listens_on_loopback_and_keeps_messages_over_a_kill() {
 
     server.restart_namesrv().await.unwrap();
     assert_eq!(send(&broker, "top", "after").await.code, code::SUCCESS);
+}
+
+/// Neither process must outlive a test process that could not clean up.
+#[tokio::test]
+async fn both_die_with_a_process_that_was_killed() {
+    let mut starter = tokio::process::Command::new(env!("CARGO_BIN_EXE_pumphouse-test-brokers"))
+        .args(["start", "rocketmq"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = tokio::io::BufReader::new(starter.stdout.take().unwrap());
+    let mut namesrv = String::new();
+    tokio::io::AsyncBufReadExt::read_line(&mut lines, &mut namesrv).await.unwrap();
+    let namesrv = namesrv.trim();
+    let route = [("topic", "broker-0")];
+    let answer = call(namesrv, code::GET_ROUTEINFO_BY_TOPIC, &route, &[]).await.unwrap();
+    let body = String::from_utf8(answer.body.to_vec()).unwrap();
+    let (_, broker) = body.split_once("\"127.0.0.1:").unwrap();
+    let broker = format!("127.0.0.1:{}", broker.split_once('"').unwrap().0);
+    assert_eq!(send(&broker, "made-by-itself", "a").await.code, code::SUCCESS);
+    starter.kill().await.unwrap();
+    let begin = Instant::now();
+    for server in [namesrv, &broker] {
+        while call(server, code::GET_BROKER_RUNTIME_INFO, &[], &[]).await.is_ok() {
+            assert!(begin.elapsed() < Duration::from_secs(20), "{server} still answers");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// The error must show what the server itself says.
+#[tokio::test]
+async fn a_broker_that_does_not_start_says_why() {
+    let setup = Setup::default().setting("brokerRole", "SLAVE").setting("brokerId", "0");
+    let error = RocketMq::start(setup).await.unwrap_err().to_string();
+    assert!(
+        error.contains("broker-0") && error.contains("Slave's brokerId must be > 0"),
+        "{error}"
+    );
 }

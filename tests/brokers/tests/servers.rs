@@ -306,9 +306,11 @@ async fn a_server_dies_with_a_process_that_was_killed() {
 #[tokio::test]
 async fn a_missing_program_is_named_with_what_brings_it() {
     let nothing = tempfile::tempdir().unwrap();
-    for (server, program, package) in
-        [("fauxqs", "npm", "Node.js"), ("elasticmq", "java", "openjdk-17-jre-headless")]
-    {
+    for (server, program, package) in [
+        ("fauxqs", "npm", "Node.js"),
+        ("elasticmq", "java", "openjdk-17-jre-headless"),
+        ("rocketmq", "javac", "openjdk-17-jdk-headless"),
+    ] {
         let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_pumphouse-test-brokers"))
             .args(["install", server])
             .env("PATH", nothing.path())

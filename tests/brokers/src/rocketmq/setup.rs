@@ -42,6 +42,7 @@ pub struct Setup {
     makes_groups: bool,
     pub(super) login: Option<Login>,
     settings: Vec<(String, String)>,
+    properties: Vec<(String, String)>,
 }
 
 impl Setup {
@@ -82,6 +83,14 @@ impl Setup {
         self
     }
 
+    /// A property `-Dname=value` of every process, such as `tls.server.mode`, which has to let the
+    /// tests speak without TLS, too; it wins over those that are there.
+    #[must_use]
+    pub fn property(mut self, name: &str, value: &str) -> Self {
+        self.properties.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     pub(super) fn names(&self) -> impl Iterator<Item = String> {
         (0..=usize::from(self.has_two)).map(|number| format!("broker-{number}"))
     }
@@ -92,7 +101,7 @@ impl Setup {
         let text = NAMESRV.replace("@PORT@", &port.number.to_string());
         std::fs::write(&file, text).map_err(Error::path("writing", &file))?;
         let mut arguments: Vec<OsString> = NAMESRV_MEMORY.iter().map(Into::into).collect();
-        arguments.extend(common(jars, folder));
+        arguments.extend(self.common(jars, folder));
         arguments.push("org.apache.rocketmq.namesrv.NamesrvStartup".into());
         arguments.extend(["-c".into(), file.into()]);
         Ok(node("namesrv", port, java, arguments, folder))
@@ -113,7 +122,7 @@ impl Setup {
         std::fs::write(&file, text).map_err(Error::path("writing", &file))?;
         let mut arguments: Vec<OsString> = BROKER_MEMORY.iter().map(Into::into).collect();
         arguments.extend(BROKER_ACCESS.iter().map(Into::into));
-        arguments.extend(common(jars, folder));
+        arguments.extend(self.common(jars, folder));
         arguments.push("org.apache.rocketmq.broker.BrokerStartup".into());
         arguments.extend(["-c".into(), file.into()]);
         Ok(node(name, port, java, arguments, folder))
@@ -137,15 +146,17 @@ impl Setup {
         }
         text
     }
-}
 
-fn common(jars: &Path, folder: &Path) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = JVM.iter().map(Into::into).collect();
-    // Where they would write logs, and look for what an installation from an archive has.
-    arguments.push(format!("-Duser.home={}", folder.display()).into());
-    arguments.push(format!("-Drocketmq.home.dir={}", folder.display()).into());
-    arguments.extend(["-cp".into(), install::class_path(jars)]);
-    arguments
+    fn common(&self, jars: &Path, folder: &Path) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = JVM.iter().map(Into::into).collect();
+        // Where they would write logs, and look for what an installation from an archive has.
+        arguments.push(format!("-Duser.home={}", folder.display()).into());
+        arguments.push(format!("-Drocketmq.home.dir={}", folder.display()).into());
+        arguments
+            .extend(self.properties.iter().map(|(name, value)| format!("-D{name}={value}").into()));
+        arguments.extend(["-cp".into(), install::class_path(jars)]);
+        arguments
+    }
 }
 
 fn node(name: &str, port: Port, java: &Path, arguments: Vec<OsString>, folder: &Path) -> Node {
