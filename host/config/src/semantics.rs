@@ -252,7 +252,7 @@ impl fmt::Display for Popped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             TopicKind::Normal => f.write_str(
-                "a deferral without a delay comes back after about 2s, the broker's revive round",
+                "a deferral without a delay comes back after 2s to 5s, by the broker's revive rounds",
             ),
             TopicKind::Fifo => write!(
                 f,
