@@ -68,8 +68,8 @@ impl Queues {
     }
 
     /// The queue of a message group: Java's hash of it modulo the queues, in the order of the brokers' names and
-    /// their numbers, as `SelectMessageQueueByHash` of the Java client chooses. It stays the same while a broker is
-    /// away; it is another where the route has other queues.
+    /// their numbers, as `SelectMessageQueueByHash` of the Java client chooses. It is another where the route has
+    /// other queues, as once a broker is gone.
     pub(crate) async fn of_group(&self, group: &str) -> Result<Queue, Fault> {
         let queues = self.current().await?;
         let hash = usize::try_from(i64::from(group.java_hash_code()).unsigned_abs());

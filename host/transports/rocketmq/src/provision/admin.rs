@@ -82,7 +82,8 @@ impl<'a> Admin<'a> {
         if clusters.len() > 1 {
             let clusters: Vec<&str> = clusters.into_iter().collect();
             let clusters = clusters.join(", ");
-            let text = format!("the name server leads to clusters {clusters}: make the topic in one");
+            let text =
+                format!("the name server leads to clusters {clusters}: make the topic in one");
             let fault = Fault { meaning: Meaning::Refused, text, code: None };
             return Err(self.error(CLUSTERS, fault));
         }
