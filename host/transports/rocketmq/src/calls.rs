@@ -13,6 +13,10 @@ use crate::Rocketmq;
 /// The code of an answer that the request was done.
 pub(crate) const SUCCESS: i32 = 0;
 
+/// How the client calls how far a request got, and what it says of those that did not leave.
+const PHASE: &str = "phase";
+const UNSENT: [&str; 2] = ["connect", "before_write"];
+
 /// What a failed request means for whoever made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning {
@@ -54,7 +58,11 @@ impl Fault {
 impl From<ClientError> for Fault {
     fn from(error: ClientError) -> Self {
         let code = error.broker_response_code();
-        Self { meaning: code.map_or(Meaning::Unavailable, meaning), text: text_of(&error), code }
+        let text = match phase(&error) {
+            Some(phase) => format!("{} ({phase})", text_of(&error)),
+            None => text_of(&error),
+        };
+        Self { meaning: code.map_or(Meaning::Unavailable, meaning), text, code }
     }
 }
 
@@ -96,6 +104,18 @@ pub(crate) async fn exchange(
 ) -> Result<RemotingCommand, Fault> {
     let handle = rocketmq.lease()?;
     bounded(limit, handle.invoke_remoting(address, request, millis(limit))).await
+}
+
+/// Whether a request failed before anything of it was sent.
+pub(crate) fn is_unsent(error: &ClientError) -> bool {
+    phase(error).is_some_and(|phase| UNSENT.contains(&phase.as_str()))
+}
+
+/// How far a request got that failed, where the client says.
+fn phase(error: &ClientError) -> Option<String> {
+    let view = error.shared_error().diagnostic_view().ok()?;
+    let field = view.fields().find(|field| field.name() == PHASE)?;
+    Some(format!("{:?}", field.value()).trim_matches('"').to_owned())
 }
 
 /// A limit as the client spells it.

@@ -12,6 +12,7 @@
 mod calls;
 mod capabilities;
 mod client;
+mod doubts;
 mod error;
 mod incoming;
 mod inflate;

@@ -14,7 +14,7 @@ use rocketmq_protocol::protocol::remoting_command::RemotingCommand;
 
 use crate::calls::{Fault, SUCCESS, exchange, millis};
 use crate::incoming::{Popped, Reading, unreadable};
-use crate::receipt::{Place, Receipt};
+use crate::receipt::{Place, Receipt, with_end};
 use crate::routes::Broker;
 use crate::{Kind, Rocketmq};
 
@@ -129,6 +129,7 @@ impl Answer<'_> {
         let counted = place.filter(|_| ordered);
         let counted = counted.and_then(|it| self.times(it, frame.queue_id, frame.queue_offset));
         let reconsume_times = counted.unwrap_or(frame.reconsume_times);
+        let receipt = with_end(&receipt, self.lease.until);
         Some(Popped { frame, reconsume_times, receipt }.delivery(self.lease, self.reading))
     }
 
@@ -136,7 +137,7 @@ impl Answer<'_> {
         let queue = bytes.get(QUEUE_AT..).filter(|rest| rest.len() >= 4)?.get_i32();
         let offset = bytes.get(OFFSET_AT..).filter(|rest| rest.len() >= 8)?.get_i64();
         let place = self.place(queue, offset, false)?;
-        let receipt = self.receipt(place, queue, offset)?;
+        let receipt = with_end(&self.receipt(place, queue, offset)?, self.lease.until);
         let id = format!("{}-{queue}-{offset}", self.broker);
         Some(unreadable(bytes, id, receipt, self.lease))
     }

@@ -1,12 +1,19 @@
-//! What settles a delivery: RocketMQ's own receipt (`POP_CK`), which holds all that a settlement needs.
+//! What settles a delivery: RocketMQ's own receipt (`POP_CK`), which holds all that a settlement needs, and until when
+//! the lease is ours, by our own clock.
 //!
-//! Its parts, with a space between them: the queue's offset where the pop began, the time of the pop, the invisible
+//! RocketMQ's parts, with a space between them: the queue's offset where the pop began, the time of the pop, the invisible
 //! time, the revive queue, which topic, the broker's name, the queue, and the message's offset in it. Times are in
 //! milliseconds and the broker's.
 
+use std::time::Duration;
+
+use pumphouse_contract::Mono;
 use rocketmq_model::common::key_builder::KeyBuilder;
 
 const PARTS: usize = 8;
+
+/// What parts RocketMQ's receipt from what is ours.
+const OURS: char = '|';
 
 /// Which topic a message lies in. What is redelivered of a normal topic lies in a retry topic of the group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +59,10 @@ impl Place {
 /// A receipt that was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Receipt<'a> {
+    /// RocketMQ's own.
+    pub(crate) theirs: &'a str,
+    /// Until when the message is ours, to the millisecond; none where nothing was said.
+    pub(crate) until: Option<Mono>,
     /// When it was popped, in milliseconds by the broker's clock.
     pub(crate) pop_time: u64,
     pub(crate) place: Place,
@@ -63,7 +74,11 @@ pub(crate) struct Receipt<'a> {
 impl<'a> Receipt<'a> {
     /// Reads one; none where it is no receipt of RocketMQ's.
     pub(crate) fn read(text: &'a str) -> Option<Self> {
-        let mut rest = text.split(' ');
+        let (theirs, until) = match text.rsplit_once(OURS) {
+            Some((theirs, until)) => (theirs, Some(until.parse().ok()?)),
+            None => (text, None),
+        };
+        let mut rest = theirs.split(' ');
         let mut parts = [""; PARTS];
         for part in &mut parts {
             *part = rest.next()?;
@@ -72,6 +87,8 @@ impl<'a> Receipt<'a> {
         let numbers = [start, invisible, revive].into_iter().all(|it| it.parse::<i64>().is_ok());
         (numbers && !broker.is_empty()).then_some(())?;
         Some(Self {
+            theirs,
+            until: until.map(|millis| Mono(Duration::from_millis(millis))),
             pop_time: pop_time.parse().ok()?,
             place: Place::from_sign(place)?,
             broker,
@@ -79,6 +96,11 @@ impl<'a> Receipt<'a> {
             offset: offset.parse().ok()?,
         })
     }
+}
+
+/// RocketMQ's receipt, and until when the message is ours.
+pub(crate) fn with_end(theirs: &str, until: Mono) -> String {
+    format!("{theirs}{OURS}{}", until.0.as_millis())
 }
 
 #[cfg(test)]
@@ -90,6 +112,8 @@ mod tests {
         let text = "17 1700000000123 30000 3 1 broker-0 5 42";
         let read = Receipt::read(text).expect("a receipt");
         let expected = Receipt {
+            theirs: text,
+            until: None,
             pop_time: 1_700_000_000_123,
             place: Place::Retry,
             broker: "broker-0",
@@ -98,7 +122,11 @@ mod tests {
         };
         assert_eq!(read, expected);
         // Other brokers put more behind it.
-        assert_eq!(Receipt::read(&format!("{text} 7")), Some(expected));
+        let longer = format!("{text} 7");
+        assert_eq!(Receipt::read(&longer), Some(Receipt { theirs: &longer, ..expected }));
+        let until = Mono(Duration::from_millis(1_500));
+        let ours = with_end(text, until);
+        assert_eq!(Receipt::read(&ours), Some(Receipt { until: Some(until), ..expected }));
     }
 
     #[test]
@@ -112,6 +140,8 @@ mod tests {
             "17 1700000000123 30000 3 9 broker-0 5 42",
             "17 1700000000123 30000 3 1  5 42",
             "17 1700000000123 30000 3 1 broker-0 x 42",
+            "17 1700000000123 30000 3 1 broker-0 5 42|x",
+            "|5",
         ] {
             assert_eq!(Receipt::read(text), None, "{text:?}");
         }

@@ -11,22 +11,67 @@ use rocketmq_protocol::protocol::header::ack_message_request_header::AckMessageR
 use rocketmq_protocol::protocol::header::change_invisible_time_request_header::ChangeInvisibleTimeRequestHeader;
 use rocketmq_protocol::protocol::remoting_command::RemotingCommand;
 
-use crate::Rocketmq;
-use crate::calls::{Fault, Meaning, SUCCESS, exchange};
+use crate::calls::{Fault, Meaning, SUCCESS, is_unsent, millis};
 use crate::capabilities::{LONGEST_DELAY, SETTLE};
+use crate::doubts::Doubts;
 use crate::receipt::Receipt;
 use crate::routes::Routes;
+use crate::{Kind, Rocketmq};
 
 /// NO_MESSAGE: the store has none at that offset any more.
 const NO_MESSAGE: i32 = 208;
 
+/// SERVICE_NOT_AVAILABLE.
+const NOT_NOW: i32 = 14;
+
+/// What a release that can't be asked is told with.
+const OVER: &str = "the lease is over, so the message comes again by itself";
+const TWICE: &str = "a release was sent and not confirmed: sent twice, the message would come twice. It comes again \
+    when its lease is over";
+
 /// Settles the deliveries of one group and topic.
+///
+/// An acknowledgement may be repeated. A release of a normal topic's message may not: the broker stores it anew for
+/// each that it gets, whether the receipt is good or not, and hands it out as often. So one is sent for a lease, and
+/// none after it.
 pub(crate) struct Settler {
     pub(crate) rocketmq: Rocketmq,
     /// This and the group as they are on the wire.
     pub(crate) topic: String,
     pub(crate) group: String,
+    pub(crate) kind: Kind,
     pub(crate) routes: Arc<Routes>,
+    /// Receipts whose release was sent and not answered.
+    pub(crate) doubts: Doubts,
+}
+
+/// A request that was not answered with success.
+struct Failed {
+    failure: Failure,
+    text: String,
+    /// Whether the broker may have done it all the same.
+    doubtful: bool,
+}
+
+impl From<Fault> for Failed {
+    fn from(fault: Fault) -> Self {
+        let failure = failure(&fault);
+        // What the broker refuses by name it did not do; what it calls its own failure it may have done.
+        let known = fault.code.is_some_and(|code| {
+            fault.meaning != Meaning::Unavailable || [NOT_NOW, NO_MESSAGE].contains(&code)
+        });
+        Self { failure, text: fault.text, doubtful: !known }
+    }
+}
+
+impl Failed {
+    fn gone(text: &str) -> Self {
+        Self { failure: Failure::Gone, text: text.to_owned(), doubtful: false }
+    }
+
+    fn unsent(fault: Fault) -> Self {
+        Self { doubtful: false, ..fault.into() }
+    }
 }
 
 impl Settler {
@@ -37,30 +82,73 @@ impl Settler {
 
     async fn one(&self, settlement: Settlement) -> Result<(), Unsettled> {
         let text = settlement.receipt.as_text();
-        let Some(receipt) = Receipt::read(&text) else {
-            let text = "the receipt is none of rocketmq's".to_owned();
-            return Err(Unsettled { settlement, failure: Failure::Refused, text });
+        let result = match (Receipt::read(&text), settlement.action) {
+            (None, _) => Err(Failed {
+                failure: Failure::Refused,
+                text: "the receipt is none of rocketmq's".to_owned(),
+                doubtful: false,
+            }),
+            (Some(receipt), Action::Ack) => self.send(receipt, Action::Ack).await,
+            (Some(receipt), Action::Release(after)) => self.release(receipt, after).await,
         };
-        let request = self.request(receipt, &text, settlement.action);
-        let result = self.send(receipt.broker, request).await;
         drop(text);
-        result.map_err(|fault| Unsettled { settlement, failure: failure(&fault), text: fault.text })
+        result.map_err(|Failed { failure, text, .. }| Unsettled { settlement, failure, text })
     }
 
-    async fn send(&self, broker: &str, request: RemotingCommand) -> Result<(), Fault> {
-        let address = self.routes.address(broker).await?;
+    async fn release(&self, receipt: Receipt<'_>, after: Duration) -> Result<(), Failed> {
+        let action = Action::Release(after);
+        if receipt.until.is_some_and(|until| until <= self.rocketmq.clock.mono()) {
+            return Err(Failed::gone(OVER));
+        }
+        if self.kind == Kind::Fifo {
+            return self.send(receipt, action).await;
+        }
+        // It stays in doubt where this call is given up.
+        if !self.doubts.add(receipt.theirs) {
+            return Err(Failed::gone(TWICE));
+        }
+        let result = self.send(receipt, action).await;
+        match result {
+            Err(Failed { doubtful: true, text, .. }) => Err(Failed {
+                failure: Failure::Gone,
+                text: format!("{text}; {TWICE}"),
+                doubtful: true,
+            }),
+            known => {
+                self.doubts.remove(receipt.theirs);
+                known
+            }
+        }
+    }
+
+    async fn send(&self, receipt: Receipt<'_>, action: Action) -> Result<(), Failed> {
+        let address = self.routes.address(receipt.broker).await.map_err(Failed::unsent)?;
+        let handle = self.rocketmq.lease().map_err(Failed::unsent)?;
         let limit = self.rocketmq.timeouts.settle;
-        let answer = exchange(&self.rocketmq, &address, request, limit).await;
-        // It may have been started elsewhere.
-        let answer = answer.inspect_err(|_| self.routes.doubt())?;
-        if answer.code() == SUCCESS { Ok(()) } else { Err(Fault::of(&answer)) }
+        let request = self.request(receipt, action);
+        let call = handle.invoke_remoting(&address, request, millis(limit));
+        // Where it failed, the broker may have been started elsewhere.
+        let answer = match tokio::time::timeout(limit, call).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => {
+                self.routes.doubt();
+                let unsent = is_unsent(&error);
+                let fault = Fault::from(error);
+                return Err(if unsent { Failed::unsent(fault) } else { fault.into() });
+            }
+            Err(_) => {
+                self.routes.doubt();
+                return Err(Fault::unavailable(format!("no answer within {limit:?}")).into());
+            }
+        };
+        if answer.code() == SUCCESS { Ok(()) } else { Err(Fault::of(&answer).into()) }
     }
 
-    fn request(&self, receipt: Receipt<'_>, text: &str, action: Action) -> RemotingCommand {
-        let Receipt { place, queue: queue_id, offset, .. } = receipt;
+    fn request(&self, receipt: Receipt<'_>, action: Action) -> RemotingCommand {
+        let Receipt { theirs, place, queue: queue_id, offset, .. } = receipt;
         let topic: CheetahString = place.name(&self.topic, &self.group).into();
         let consumer_group = CheetahString::from_slice(&self.group);
-        let extra_info = CheetahString::from_slice(text);
+        let extra_info = CheetahString::from_slice(theirs);
         match action {
             Action::Ack => RemotingCommand::create_request_command(
                 RequestCode::AckMessage,

@@ -21,6 +21,25 @@ fn fr_34_what_a_failed_settlement_means() {
     }
 }
 
+/// What the broker refuses by name was not done and may be asked again; anything else may have been.
+#[test]
+fn a_release_that_may_have_been_done_is_in_doubt() {
+    for (code, doubtful) in [
+        (Some(2), false),
+        (Some(14), false),
+        (Some(17), false),
+        (Some(208), false),
+        (Some(215), false),
+        (Some(1), true),
+        (Some(999), true),
+        (None, true),
+    ] {
+        let meaning = code.map_or(Meaning::Unavailable, meaning);
+        let failed = Failed::from(Fault { meaning, text: String::new(), code });
+        assert_eq!(failed.doubtful, doubtful, "{code:?}");
+    }
+}
+
 #[test]
 fn a_delay_is_rounded_up_and_bounded() {
     let days = Duration::from_secs(24 * 60 * 60);

@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::calls::{Fault, Meaning};
 use crate::capabilities::{LONGEST_DELAY, LONGEST_WAIT, RECEIVE};
+use crate::doubts::Doubts;
 use crate::incoming::Reading;
 use crate::pop::Popper;
 use crate::routes::{Broker, Routes};
@@ -78,8 +79,14 @@ impl PopSource {
             tags: spec.tags.as_deref().unwrap_or("*").into(),
             reading: Reading { kind: spec.kind, rejected: spec.rejected },
         };
-        let settler =
-            Settler { rocketmq: rocketmq.clone(), topic, group, routes: Arc::clone(&routes) };
+        let settler = Settler {
+            rocketmq: rocketmq.clone(),
+            topic,
+            group,
+            kind: spec.kind,
+            routes: Arc::clone(&routes),
+            doubts: Doubts::default(),
+        };
         Self {
             popper,
             routes,

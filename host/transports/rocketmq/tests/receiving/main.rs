@@ -2,6 +2,8 @@
 
 mod common;
 mod counting;
+mod faults;
 mod ordered;
 mod receiving;
 mod settling;
+mod several;

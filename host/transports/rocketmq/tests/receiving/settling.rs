@@ -1,10 +1,10 @@
 use std::time::{Duration, Instant};
 
-use pumphouse_contract::Receipt;
 use pumphouse_contract::ports::{Action, Failure, Settlement};
+use pumphouse_contract::{Count, Receipt};
 use pumphouse_rocketmq::Kind;
 
-use crate::common::{LONG, Room, ask, one, settle};
+use crate::common::{LONG, Room, ask, count, one, settle};
 
 /// A settlement does not wait for a poll of the same connection.
 #[tokio::test]
@@ -26,20 +26,39 @@ async fn a_settlement_goes_beside_a_poll() {
     assert!(took < Duration::from_secs(1), "{took:?}");
 }
 
-/// A receipt of an earlier delivery, or one that was used, is answered as if it were good and does nothing: RocketMQ
-/// can't tell.
+/// An acknowledgement with the receipt of an earlier delivery, or one of a message that was removed, is answered as if
+/// it were good and does nothing: RocketMQ can't tell.
 #[tokio::test]
-async fn a_stale_receipt_harms_nothing() {
+async fn a_stale_acknowledgement_harms_nothing() {
+    for kind in [Kind::Normal, Kind::Fifo] {
+        let room = Room::open(kind).await;
+        room.send("body").await;
+        let stale = one(room.source.as_ref(), Duration::from_secs(1)).await;
+        let got = one(room.source.as_ref(), Duration::from_secs(3)).await;
+        room.ack(&stale).await;
+        let again = room.one().await;
+        assert_eq!(count(&again), Count(2), "{kind:?}");
+        for _ in 0..2 {
+            room.ack(&again).await;
+        }
+        room.ack(&got).await;
+        assert!(room.is_empty_for(Duration::from_secs(4)).await, "{kind:?}");
+    }
+}
+
+/// On a normal topic a release with a stale receipt would make a second copy of the message; so none is sent.
+#[tokio::test]
+async fn a_release_after_the_lease_is_not_sent() {
     for kind in [Kind::Normal, Kind::Fifo] {
         let room = Room::open(kind).await;
         room.send("body").await;
         let stale = one(room.source.as_ref(), Duration::from_secs(1)).await;
         let got = room.one().await;
-        settle(room.source.as_ref(), &stale, Action::Ack).await.expect("tolerated");
+        let release = Action::Release(Duration::ZERO);
+        let unsettled = settle(room.source.as_ref(), &stale, release).await.expect_err("stale");
+        assert_eq!(unsettled.failure, Failure::Gone, "{kind:?}: {}", unsettled.text);
         assert!(room.is_empty_for(Duration::from_secs(4)).await, "{kind:?}");
-        for _ in 0..2 {
-            settle(room.source.as_ref(), &got, Action::Ack).await.expect("tolerated");
-        }
+        room.ack(&got).await;
         assert!(room.is_empty_for(Duration::from_secs(4)).await, "{kind:?}");
     }
 }
