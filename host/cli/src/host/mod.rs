@@ -30,9 +30,9 @@ pub(crate) use transports::{TRANSPORTS, Transports, build};
 /// The interface that handlers are built against.
 pub(crate) const WIT: &str = "pumphouse:handler@1.0.0";
 
-/// RocketMQ's client and the crates beneath it report at info and warn whatever they do and every failed request; the
-/// transport says what of it matters. `RUST_LOG=info,rocketmq=info` gets at them.
-const QUIET: &str = "rocketmq=error";
+/// RocketMQ's client and the crates beneath it report each failed request as two errors, a dozen a second while a
+/// broker is away; the transport says what of it matters. `RUST_LOG=info,rocketmq=info` gets at them.
+const QUIET: &str = "rocketmq=off";
 
 pub(crate) fn is_terminal() -> bool {
     std::io::stdout().is_terminal()
