@@ -15,7 +15,7 @@ pub use setup::Setup;
 
 const NAME: &str = "rocketmq";
 
-/// A broker ends its threads one after the other, which takes it some 18 s.
+/// A broker ends its threads one after the other, which takes it 12 to 18 s.
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running RocketMQ: a name server and one or two brokers, killed when dropped.
@@ -98,7 +98,7 @@ impl RocketMq {
         }
     }
 
-    /// Ends a broker with SIGTERM, which takes it some 18 seconds, and returns when it is gone;
+    /// Ends a broker with SIGTERM, which takes it 12 to 18 seconds, and returns when it is gone;
     /// after 60 seconds it is killed.
     ///
     /// # Errors
