@@ -183,7 +183,7 @@ pub(crate) async fn brokers(
     let handle = rocketmq.lease()?;
     let cluster = bounded(limit, handle.broker_cluster_info(millis(limit))).await?;
     let table = cluster.broker_addr_table.unwrap_or_default();
-    Ok(table.into_iter().map(|(name, _)| name).collect())
+    Ok(table.into_keys().collect())
 }
 
 /// The queues that can be written to, in the order of the Java client.
