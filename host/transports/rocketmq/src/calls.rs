@@ -123,12 +123,17 @@ pub(crate) fn millis(limit: Duration) -> u64 {
     u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// An error with its causes, which libraries do not repeat in their own text.
+/// An error with its causes; one that says the same as its effect is left out.
 pub(crate) fn text_of(error: &dyn StdError) -> String {
     let mut text = error.to_string();
+    let mut said = text.clone();
     let mut cause = error.source();
     while let Some(error) = cause {
-        text = format!("{text}: {error}");
+        let more = error.to_string();
+        if more != said {
+            text = format!("{text}: {more}");
+            said = more;
+        }
         cause = error.source();
     }
     text

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cheetah_string::CheetahString;
 use rocketmq_protocol::protocol::route::topic_route_data::TopicRouteData;
+use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use crate::Rocketmq;
@@ -79,21 +80,38 @@ impl Routes {
         Ok(if awake.is_empty() { brokers.to_vec() } else { awake })
     }
 
-    /// Where a broker is.
+    /// The broker of that name.
     ///
     /// # Errors
     /// The route does not lead to it.
-    pub(crate) async fn address(self: &Arc<Self>, name: &str) -> Result<CheetahString, Fault> {
-        let find = |brokers: &[Broker]| {
-            brokers.iter().find(|broker| broker.name == name).map(|broker| broker.address.clone())
-        };
+    pub(crate) async fn broker(self: &Arc<Self>, name: &str) -> Result<Broker, Fault> {
+        let find = |brokers: &[Broker]| brokers.iter().find(|it| it.name == name).cloned();
         let found = find(&self.current().await?);
-        if let Some(address) = found {
-            return Ok(address);
+        if let Some(broker) = found {
+            return Ok(broker);
         }
         self.doubt();
         let unknown = || Fault::unavailable(format!("no route leads to broker {name}"));
         find(&self.current().await?).ok_or_else(unknown)
+    }
+
+    /// Whether a broker that failed can be connected to again. The client is not asked: after five connections that
+    /// failed it would try none for half a minute.
+    ///
+    /// # Errors
+    /// It can't be connected to. One that did not fail is not tried.
+    pub(crate) async fn reach(&self, broker: &Broker) -> Result<(), Fault> {
+        if !self.known().resting.iter().any(|(name, _)| *name == broker.name) {
+            return Ok(());
+        }
+        let connect = TcpStream::connect(broker.address.as_str());
+        let why = match tokio::time::timeout(PATIENCE, connect).await {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {PATIENCE:?}"),
+        };
+        let address = &broker.address;
+        Err(Fault::unavailable(format!("broker {address} can't be connected to: {why}")))
     }
 
     /// Takes note that a broker did not answer: the name server is asked before the next use.

@@ -122,26 +122,22 @@ impl Settler {
     }
 
     async fn send(&self, receipt: Receipt<'_>, action: Action) -> Result<(), Failed> {
-        let address = self.routes.address(receipt.broker).await.map_err(Failed::unsent)?;
+        let broker = self.routes.broker(receipt.broker).await.map_err(Failed::unsent)?;
+        self.routes.reach(&broker).await.map_err(Failed::unsent)?;
         let handle = self.rocketmq.lease().map_err(Failed::unsent)?;
         let limit = self.rocketmq.timeouts.settle;
-        let request = self.request(receipt, action);
-        let call = handle.invoke_remoting(&address, request, millis(limit));
-        // Where it failed, the broker may have been started elsewhere.
-        let answer = match tokio::time::timeout(limit, call).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(error)) => {
-                self.routes.doubt();
-                let unsent = is_unsent(&error);
-                let fault = Fault::from(error);
-                return Err(if unsent { Failed::unsent(fault) } else { fault.into() });
-            }
-            Err(_) => {
-                self.routes.doubt();
-                return Err(Fault::unavailable(format!("no answer within {limit:?}")).into());
-            }
+        let call =
+            handle.invoke_remoting(&broker.address, self.request(receipt, action), millis(limit));
+        let failed = match tokio::time::timeout(limit, call).await {
+            Ok(Ok(answer)) if answer.code() == SUCCESS => return Ok(()),
+            Ok(Ok(answer)) => return Err(Fault::of(&answer).into()),
+            Ok(Err(error)) if is_unsent(&error) => Failed::unsent(error.into()),
+            Ok(Err(error)) => Fault::from(error).into(),
+            Err(_) => Fault::unavailable(format!("no answer within {limit:?}")).into(),
         };
-        if answer.code() == SUCCESS { Ok(()) } else { Err(Fault::of(&answer).into()) }
+        // It may have been started elsewhere.
+        self.routes.failed(&broker);
+        Err(failed)
     }
 
     fn request(&self, receipt: Receipt<'_>, action: Action) -> RemotingCommand {

@@ -165,7 +165,10 @@ impl PopSource {
     }
 
     async fn pop(&self, broker: &Broker, ask: Ask) -> Result<Vec<Delivery>, Fault> {
-        let result = self.popper.pop(broker, ask).await;
+        let result = match self.routes.reach(broker).await {
+            Ok(()) => self.popper.pop(broker, ask).await,
+            Err(fault) => Err(fault),
+        };
         match &result {
             Err(fault) if fault.code.is_none() => self.routes.failed(broker),
             Err(_) => self.routes.doubt(),
