@@ -11,7 +11,7 @@ pub(crate) const RECEIVE: usize = 32;
 pub(crate) const SETTLE: usize = 32;
 
 /// A pop in progress can't be called off, and a drain waits for it.
-pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(5);
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// The broker's timer wheel holds a message back for three days at most (`timerMaxDelaySec`).
 pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(3 * 24 * 60 * 60);

@@ -88,10 +88,10 @@ pub struct Timeouts {
 }
 
 impl Default for Timeouts {
-    /// 5 s beyond a pop's wait, 5 s to settle, 10 s to publish, 10 s for a call of provisioning.
+    /// 8 s beyond a pop's wait, 5 s to settle, 10 s to publish, 10 s for a call of provisioning.
     fn default() -> Self {
         Self {
-            poll_margin: Duration::from_secs(5),
+            poll_margin: Duration::from_secs(8),
             settle: Duration::from_secs(5),
             publish: Duration::from_secs(10),
             admin: Duration::from_secs(10),
