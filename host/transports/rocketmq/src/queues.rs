@@ -7,6 +7,7 @@ use std::time::Duration;
 use cheetah_string::CheetahString;
 use rocketmq_client_rust::JavaHashCode;
 use rocketmq_protocol::protocol::route::topic_route_data::TopicRouteData;
+use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use crate::Rocketmq;
@@ -51,7 +52,7 @@ struct Known {
     queues: Arc<[Queue]>,
     /// When the name server is to be asked again; none for at once.
     due: Option<Instant>,
-    /// Brokers that failed, and until when they are passed over.
+    /// Brokers that failed and did not answer since, and until when they are passed over.
     resting: Vec<(CheetahString, Instant)>,
 }
 
@@ -100,6 +101,27 @@ impl Queues {
             known.resting.retain(|(broker, _)| *broker != queue.broker);
             known.resting.push((queue.broker.clone(), Instant::now() + AGAIN));
         }
+    }
+
+    /// Takes note that a broker answered.
+    pub(crate) fn answered(&self, queue: &Queue) {
+        self.known().resting.retain(|(broker, _)| *broker != queue.broker);
+    }
+
+    /// Whether a broker that failed can be connected to again. The client is not asked: after five connections that
+    /// failed it would try none for half a minute. One that did not fail is not tried.
+    pub(crate) async fn reach(&self, queue: &Queue) -> Result<(), Fault> {
+        if !self.known().resting.iter().any(|(broker, _)| *broker == queue.broker) {
+            return Ok(());
+        }
+        let connect = TcpStream::connect(queue.address.as_str());
+        let why = match tokio::time::timeout(PATIENCE, connect).await {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {PATIENCE:?}"),
+        };
+        let address = &queue.address;
+        Err(Fault::unavailable(format!("broker {address} can't be connected to: {why}")))
     }
 
     async fn current(&self) -> Result<Arc<[Queue]>, Fault> {

@@ -68,8 +68,13 @@ impl TopicSink {
         };
         let guard = Unanswered { queues: &self.queues, queue: &queue, answered: false };
         let limit = self.rocketmq.timeouts.publish;
-        let answer =
-            request::ask(&self.rocketmq, &queue.address, self.request(wire, &queue), limit).await;
+        let answer = match self.queues.reach(&queue).await {
+            Ok(()) => {
+                let request = self.request(wire, &queue);
+                request::ask(&self.rocketmq, &queue.address, request, limit).await
+            }
+            Err(fault) => Err(fault),
+        };
         guard.answered(answer.as_ref().err());
         answer.map(drop).map_err(unconfirmed)
     }
@@ -117,8 +122,9 @@ struct Unanswered<'a> {
 impl Unanswered<'_> {
     fn answered(mut self, fault: Option<&Fault>) {
         self.answered = true;
-        if let Some(fault) = fault {
-            self.queues.failed(self.queue, fault);
+        match fault {
+            None => self.queues.answered(self.queue),
+            Some(fault) => self.queues.failed(self.queue, fault),
         }
     }
 }
