@@ -19,7 +19,7 @@ const LOGIN: &str = include_str!("../../rocketmq/login.conf");
 const JVM: [&str; 3] =
     ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dtls.server.mode=disabled"];
 const NAMESRV_MEMORY: [&str; 2] = ["-Xms32m", "-Xmx128m"];
-const BROKER_MEMORY: [&str; 3] = ["-Xms64m", "-Xmx384m", "-XX:MaxDirectMemorySize=256m"];
+const BROKER_MEMORY: [&str; 3] = ["-Xms64m", "-Xmx384m", "-XX:MaxDirectMemorySize=1g"];
 
 /// What the broker's own script passes.
 const BROKER_ACCESS: [&str; 5] = [
