@@ -12,16 +12,27 @@ pub(crate) struct Counted {
     inner: Arc<dyn Source>,
     receives: AtomicUsize,
     settlements: AtomicUsize,
+    settled: AtomicUsize,
 }
 
 impl Counted {
     pub(crate) fn new(inner: Arc<dyn Source>) -> Arc<Self> {
-        Arc::new(Self { inner, receives: AtomicUsize::new(0), settlements: AtomicUsize::new(0) })
+        let [receives, settlements, settled] = [(); 3].map(|()| AtomicUsize::new(0));
+        Arc::new(Self { inner, receives, settlements, settled })
     }
 
     /// Receives and settlements so far.
     pub(crate) fn requests(&self) -> usize {
-        self.receives.load(Ordering::Relaxed) + self.settlements()
+        self.receives() + self.settlements()
+    }
+
+    /// The same where each entry of a settlement is a request of its own.
+    pub(crate) fn single_requests(&self) -> usize {
+        self.receives() + self.settled.load(Ordering::Relaxed)
+    }
+
+    fn receives(&self) -> usize {
+        self.receives.load(Ordering::Relaxed)
     }
 
     /// Settlements so far: all that a source asks for that is pushed to.
@@ -42,6 +53,7 @@ impl Source for Counted {
 
     fn settle(&self, batch: Vec<Settlement>) -> BoxFuture<'_, Vec<Result<(), Unsettled>>> {
         self.settlements.fetch_add(1, Ordering::Relaxed);
+        self.settled.fetch_add(batch.len(), Ordering::Relaxed);
         self.inner.settle(batch)
     }
 

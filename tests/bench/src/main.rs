@@ -14,8 +14,10 @@ mod pubsub;
 mod pump;
 mod pumping;
 mod report;
+mod rocketmq;
 mod sandbox;
 mod sqs;
+mod turns;
 
 use std::process::ExitCode;
 
@@ -74,5 +76,6 @@ fn measure(group: Group, options: &Options) -> Result<Vec<Line>> {
         Group::Pump => pump::run(options),
         Group::Sqs => sqs::run(options),
         Group::Pubsub => pubsub::run(options),
+        Group::Rocketmq => rocketmq::run(options),
     }
 }

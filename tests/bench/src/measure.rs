@@ -65,8 +65,22 @@ impl Series {
 
     /// The median of the ratios of neighbours: what slows both of them is not seen.
     pub(crate) fn ratio(&self, baseline: &Self, figure: Figure) -> f64 {
+        median(self.ratios(baseline, figure))
+    }
+
+    /// Where that median lies in 95 of 100 runs, whatever the ratios' distribution: between two of them, whose ranks
+    /// are those of a fair coin's throws. Of a few neighbours, the least and the greatest ratio.
+    pub(crate) fn interval(&self, baseline: &Self, figure: Figure) -> (f64, f64) {
+        let mut ratios = self.ratios(baseline, figure);
+        ratios.sort_unstable_by(f64::total_cmp);
+        let rank = below_interval(ratios.len());
+        let at = |rank: usize| ratios.get(rank).copied().unwrap_or(f64::NAN);
+        (at(rank), at(ratios.len().saturating_sub(rank + 1)))
+    }
+
+    fn ratios(&self, baseline: &Self, figure: Figure) -> Vec<f64> {
         let pairs = self.0.iter().zip(&baseline.0);
-        median(pairs.map(|(ours, theirs)| figure(ours) / figure(theirs)).collect())
+        pairs.map(|(ours, theirs)| figure(ours) / figure(theirs)).collect()
     }
 
     /// The median of what neighbours differ by.
@@ -76,10 +90,31 @@ impl Series {
     }
 }
 
-/// The middle one; not a number where there is none.
+/// The middle one, or the mean of the two in the middle: the upper of them would favour who is to be high. Not a number
+/// where there is none.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    let at = |rank: usize| values.get(rank).copied().unwrap_or(f64::NAN);
+    f64::midpoint(at(values.len().saturating_sub(1) / 2), at(values.len() / 2))
+}
+
+/// How many of so many sorted values lie below the interval: the most with which the median is below it, too, in at
+/// most 2.5 of 100 cases.
+fn below_interval(many: usize) -> usize {
+    let (mut below, mut chance, mut passed) = (0, 0.5_f64.powf(float(many)), 0.0);
+    loop {
+        passed += chance;
+        if passed > 0.025 || below >= many {
+            return below.saturating_sub(1);
+        }
+        chance *= float(many - below) / float(below + 1);
+        below += 1;
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "rounds are few")]
+fn float(number: usize) -> f64 {
+    number as f64
 }
 
 #[cfg(test)]
@@ -96,5 +131,22 @@ mod tests {
         assert!((ours.ratio(&theirs, WALL) - 2.0).abs() < 1e-9);
         assert!((ours.over(&theirs, WALL) - 2.0).abs() < 1e-9);
         assert!((ours.median(RATE) - 1e6 / 3.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn of_an_even_number_the_middle_lies_between_two() {
+        let (ours, theirs) = (series(&[1.0, 2.0, 4.0, 9.0]), series(&[1.0; 4]));
+        assert!((ours.ratio(&theirs, WALL) - 3.0).abs() < 1e-9);
+    }
+
+    /// Tables of the sign test: the ranks of the 95 % interval, from 1 on, are 2 of 9, 6 of 20 and 14 of 40.
+    #[test]
+    fn an_interval_has_the_ranks_of_the_sign_test() {
+        for (many, rank) in [(1, 1), (5, 1), (9, 2), (20, 6), (40, 14)] {
+            assert_eq!(below_interval(many) + 1, rank, "{many}");
+        }
+        let walls: Vec<f64> = (1..=20).map(f64::from).collect();
+        let interval = series(&walls).interval(&series(&[1.0; 20]), WALL);
+        assert!((interval.0 - 6.0).abs() < 1e-9 && (interval.1 - 15.0).abs() < 1e-9);
     }
 }

@@ -1,7 +1,7 @@
 //! The command line.
 
 pub(crate) const USAGE: &str =
-    "usage: pumphouse-bench [sandbox|pump|sqs|pubsub] [--quick] [--json] [--strict]
+    "usage: pumphouse-bench [sandbox|pump|sqs|pubsub|rocketmq] [--quick] [--json] [--strict]
 
   --quick    a tenth of the work: whether it runs, not how fast
   --json     one JSON document instead of a table
@@ -15,10 +15,11 @@ pub(crate) enum Group {
     Pump,
     Sqs,
     Pubsub,
+    Rocketmq,
 }
 
 impl Group {
-    const ALL: [Self; 4] = [Self::Sandbox, Self::Pump, Self::Sqs, Self::Pubsub];
+    const ALL: [Self; 5] = [Self::Sandbox, Self::Pump, Self::Sqs, Self::Pubsub, Self::Rocketmq];
 
     fn name(self) -> &'static str {
         match self {
@@ -26,6 +27,7 @@ impl Group {
             Self::Pump => "pump",
             Self::Sqs => "sqs",
             Self::Pubsub => "pubsub",
+            Self::Rocketmq => "rocketmq",
         }
     }
 }
@@ -77,7 +79,7 @@ mod tests {
     #[test]
     fn one_group_or_all_of_them() {
         assert_eq!(parse(&["pump"]).map(|o| o.groups()), Some(vec![Group::Pump]));
-        assert_eq!(parse(&["--json"]).map(|o| o.groups().len()), Some(4));
+        assert_eq!(parse(&["--json"]).map(|o| o.groups().len()), Some(5));
     }
 
     #[test]

@@ -31,6 +31,7 @@ pub(crate) struct Line {
     measured: f64,
     baseline: Option<f64>,
     ratio: Option<f64>,
+    interval: Option<(f64, f64)>,
     over: Option<f64>,
     target: Option<Target>,
 }
@@ -49,6 +50,7 @@ impl Line {
             measured: series.median(figure),
             baseline: None,
             ratio: None,
+            interval: None,
             over: None,
             target: None,
         }
@@ -71,6 +73,7 @@ impl Line {
         Self {
             baseline: Some(baseline.median(figure)),
             ratio: Some(series.ratio(baseline, figure)),
+            interval: Some(series.interval(baseline, figure)),
             over: Some(series.over(baseline, figure)),
             ..Self::alone(name, unit, series, figure)
         }
@@ -105,8 +108,14 @@ impl Line {
         }
     }
 
+    fn ratio_text(&self) -> String {
+        let ratio = self.ratio.map(|ratio| format!("{ratio:.2}"));
+        let interval = self.interval.map(|(low, high)| format!(" ({low:.2}–{high:.2})"));
+        ratio.into_iter().chain(interval).collect()
+    }
+
     pub(crate) fn heading() -> String {
-        row("name", "measured", "baseline", "ratio", "target", "met?")
+        row("name", "measured", "baseline", "ratio (95 %)", "target", "met?")
     }
 
     fn json(&self) -> Value {
@@ -116,6 +125,7 @@ impl Line {
             "measured": self.measured,
             "baseline": self.baseline,
             "ratio": self.ratio,
+            "interval": self.interval,
             "over": self.over,
             "target": self.target.map(|_| self.target_text()),
             "met": self.met(),
@@ -131,7 +141,7 @@ impl fmt::Display for Line {
             &self.name,
             &figure(self.measured),
             &self.baseline.map(figure).unwrap_or_default(),
-            &self.ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default(),
+            &self.ratio_text(),
             &self.target_text(),
             met,
         ))
@@ -143,7 +153,7 @@ fn short(figure: f64) -> String {
 }
 
 fn row(name: &str, measured: &str, baseline: &str, ratio: &str, target: &str, met: &str) -> String {
-    format!("{name:<56} | {measured:>12} | {baseline:>12} | {ratio:>5} | {target:<28} | {met}")
+    format!("{name:<56} | {measured:>12} | {baseline:>12} | {ratio:<16} | {target:<28} | {met}")
 }
 
 /// A whole run.
