@@ -20,8 +20,8 @@ async fn behind_proxy(kind: Kind) -> (Room, RemotingProxy) {
 
 async fn through(server: &RocketMq, proxy: &RemotingProxy, kind: Kind) -> Room {
     let mut settings = settings(&proxy.namesrv());
-    settings.timeouts.poll_margin = SECOND;
-    settings.timeouts.settle = SECOND;
+    settings.timeouts.poll_margin = 4 * SECOND;
+    settings.timeouts.settle = 3 * SECOND;
     Room::with(server, settings, kind, 2).await
 }
 
@@ -69,13 +69,13 @@ async fn c_9_a_lost_acknowledgement_is_asked_again() {
     for kind in [Kind::Normal, Kind::Fifo] {
         let (room, proxy) = behind_proxy(kind).await;
         room.send("body").await;
-        let got = one(room.source.as_ref(), 5 * SECOND).await;
+        let got = one(room.source.as_ref(), 10 * SECOND).await;
         let lost = proxy.on(code::ACK_MESSAGE).nth(1).drop_after();
         let unsettled = settle(room.source.as_ref(), &got, Action::Ack).await;
         let unsettled = unsettled.expect_err("no answer");
         assert!(unsettled.failure == Failure::Retry && lost.count() == 1, "{}", unsettled.text);
         room.ack(&got).await;
-        assert!(room.is_empty_for(8 * SECOND).await, "{kind:?}");
+        assert!(room.is_empty_for(13 * SECOND).await, "{kind:?}");
     }
 }
 
@@ -181,7 +181,7 @@ async fn a_broker_that_is_killed_and_comes_back_has_everything() {
         let begun = Instant::now();
         let error = room.source.receive(ask(1, SECOND, LONG)).await.expect_err("away");
         assert!(matches!(error, ReceiveError::Unavailable(..)), "{error}");
-        assert!(begun.elapsed() < 5 * SECOND, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < 6 * SECOND, "{:?}", begun.elapsed());
         let unsettled = settle(room.source.as_ref(), got, Action::Ack).await.expect_err("away");
         assert_eq!(unsettled.failure, Failure::Retry, "{}", unsettled.text);
     }

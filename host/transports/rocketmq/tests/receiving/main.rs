@@ -1,4 +1,11 @@
-//! Receiving and settling on the real broker.
+//! Receiving and settling on the real broker, and through a proxy where something fails.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failed expectation is a failed test, in the helpers too"
+)]
 
 mod common;
 mod counting;
