@@ -163,6 +163,16 @@ impl Channel {
         self.rig().send(&self.names, message).await.context("sending to the source")
     }
 
+    /// Sends a message whose body is not what its sender says of it. Where nobody looks at that, it is any other.
+    pub(crate) async fn send_undecodable(&self, key: &str) -> Result<()> {
+        let message = Outgoing {
+            ordering_key: Some(key.to_owned()),
+            body: "no base64, and no zlib".into(),
+            ..Outgoing::default()
+        };
+        self.rig().send_undecodable(&self.names, message).await.context("sending to the source")
+    }
+
     pub(crate) async fn source(&self) -> Result<Arc<dyn Source>> {
         self.rig().source(&self.names).await.context("opening the source")
     }

@@ -17,12 +17,14 @@ pub(crate) enum Configuration {
     PubsubPullOrdered,
     PubsubStream,
     PubsubStreamOrdered,
+    RocketmqNormal,
+    RocketmqFifo,
     Memory,
     Durable,
 }
 
 impl Configuration {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::SqsStandard,
         Self::SqsFifo,
         Self::SnsRaw,
@@ -32,6 +34,8 @@ impl Configuration {
         Self::PubsubPullOrdered,
         Self::PubsubStream,
         Self::PubsubStreamOrdered,
+        Self::RocketmqNormal,
+        Self::RocketmqFifo,
         Self::Memory,
         Self::Durable,
     ];
@@ -47,6 +51,8 @@ impl Configuration {
             Self::PubsubPullOrdered => "Pub/Sub pull ordered",
             Self::PubsubStream => "Pub/Sub stream",
             Self::PubsubStreamOrdered => "Pub/Sub stream ordered",
+            Self::RocketmqNormal => "RocketMQ normal",
+            Self::RocketmqFifo => "RocketMQ FIFO",
             Self::Memory => "embedded memory",
             Self::Durable => "embedded durable",
         }
@@ -78,11 +84,16 @@ impl Configuration {
         matches!(self, Self::PubsubStream | Self::PubsubStreamOrdered)
     }
 
+    pub(crate) fn is_rocketmq(self) -> bool {
+        matches!(self, Self::RocketmqNormal | Self::RocketmqFifo)
+    }
+
     /// Whether this build has what the row needs.
     pub(crate) fn is_built(self) -> bool {
         match self {
             Self::Memory | Self::Durable => true,
             _ if self.is_pubsub() => cfg!(feature = "pubsub"),
+            _ if self.is_rocketmq() => cfg!(feature = "rocketmq"),
             _ => cfg!(feature = "sqs"),
         }
     }
@@ -96,6 +107,7 @@ impl Configuration {
             | Self::PubsubPullOrdered
             | Self::PubsubStream
             | Self::PubsubStreamOrdered => &[Server::Emulator],
+            Self::RocketmqNormal | Self::RocketmqFifo => &[Server::RocketMq],
             Self::Memory | Self::Durable => &[Server::None],
         }
     }
@@ -121,15 +133,18 @@ impl Configuration {
 
     /// Whether headers are more than text.
     pub(crate) fn has_typed_headers(self) -> bool {
-        !self.is_pubsub()
+        !self.is_pubsub() && !self.is_rocketmq()
     }
 
-    /// As many headers as a message of the broker may have, where there is a limit.
+    /// As many headers as a message of the broker may have, where there is a limit. RocketMQ's is 32 KiB for all of
+    /// them together.
     pub(crate) fn most_headers(self) -> usize {
         if self.is_embedded() {
             40
         } else if self.is_pubsub() {
             100
+        } else if self.is_rocketmq() {
+            1_000
         } else {
             10
         }
@@ -140,10 +155,15 @@ impl Configuration {
         if self.is_pubsub() { wished.max(5) } else { wished }
     }
 
+    /// Whether the broker moves a message by itself that was delivered too often.
+    pub(crate) fn has_native_limit(self) -> bool {
+        !self.is_embedded() && !self.is_rocketmq()
+    }
+
     /// Whether the servers move what is beyond the broker's own limit. The emulator of Pub/Sub fails at it where a
     /// subscription is ordered: it has an error of its own at every pull from then on, and the message stays.
     pub(crate) fn native_moves(self) -> bool {
-        !self.is_embedded() && !self.is_pubsub_ordered()
+        self.has_native_limit() && !self.is_pubsub_ordered()
     }
 
     /// The shortest lease that there is. A stream's is its own, and longer than what was asked for by the half
@@ -170,7 +190,7 @@ impl Configuration {
 
     /// Whether a destination tells its depth.
     pub(crate) fn tells_depth(self) -> bool {
-        !self.is_pubsub()
+        !self.is_pubsub() && !self.is_rocketmq()
     }
 }
 
@@ -183,6 +203,8 @@ pub(crate) enum Server {
     ElasticMq,
     /// Google's emulator of Pub/Sub.
     Emulator,
+    /// Apache RocketMQ itself.
+    RocketMq,
 }
 
 /// The two dispatch modes.
@@ -219,6 +241,7 @@ impl fmt::Display for Cell {
             Server::Fauxqs => f.write_str("/fauxqs"),
             Server::ElasticMq => f.write_str("/elasticmq"),
             Server::Emulator => f.write_str("/emulator"),
+            Server::RocketMq => f.write_str("/rocketmq"),
         }
     }
 }

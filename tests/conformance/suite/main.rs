@@ -9,6 +9,9 @@
 //! | `PUMPHOUSE_ONLY=embedded` | the rows of the embedded broker alone, which need no server |
 //! | `PUMPHOUSE_WRITE_CONFORMANCE=1` | writes `docs/conformance.md` |
 
+// The types of RocketMQ's client are deep, and the compiler looks through all of them to see that they can be sent.
+#![recursion_limit = "512"]
+
 mod allocations;
 mod bench;
 mod cases;
@@ -78,7 +81,9 @@ fn run(arguments: &Arguments) -> Result<bool> {
 fn embedded_only() -> Result<bool> {
     match std::env::var("PUMPHOUSE_ONLY").as_deref() {
         Ok("embedded") => Ok(true),
-        Ok("") | Err(_) => Ok(cfg!(not(any(feature = "pubsub", feature = "sqs")))),
+        Ok("") | Err(_) => {
+            Ok(cfg!(not(any(feature = "pubsub", feature = "rocketmq", feature = "sqs"))))
+        }
         Ok(other) => bail!("PUMPHOUSE_ONLY is {other:?}; it can be \"embedded\", or not set"),
     }
 }

@@ -15,8 +15,11 @@ use tempfile::TempDir;
 use pumphouse_test_brokers::PubsubEmulator;
 #[cfg(feature = "sqs")]
 use pumphouse_test_brokers::{ElasticMq, Fauxqs, Storage};
-#[cfg(any(feature = "pubsub", feature = "sqs"))]
+#[cfg(any(feature = "pubsub", feature = "rocketmq", feature = "sqs"))]
 use tokio::sync::OnceCell;
+
+#[cfg(feature = "rocketmq")]
+use crate::rows::rocketmq::Service;
 
 /// Calls of all trials at once; each subscription has its own limit below it.
 const GUESTS: usize = 256;
@@ -36,6 +39,8 @@ pub(crate) struct World {
     elasticmq: OnceCell<ElasticMq>,
     #[cfg(feature = "pubsub")]
     emulator: OnceCell<PubsubEmulator>,
+    #[cfg(feature = "rocketmq")]
+    rocketmq: OnceCell<Arc<Service>>,
 }
 
 impl World {
@@ -57,6 +62,8 @@ impl World {
             elasticmq: OnceCell::new(),
             #[cfg(feature = "pubsub")]
             emulator: OnceCell::new(),
+            #[cfg(feature = "rocketmq")]
+            rocketmq: OnceCell::new(),
         }))
     }
 
@@ -82,6 +89,13 @@ impl World {
     #[cfg(feature = "pubsub")]
     pub(crate) async fn emulator(&self) -> Result<String> {
         Ok(self.emulator.get_or_try_init(PubsubEmulator::start).await?.endpoint())
+    }
+
+    /// RocketMQ, which is started for the first who asks.
+    #[cfg(feature = "rocketmq")]
+    pub(crate) async fn rocketmq(&self) -> Result<Arc<Service>> {
+        let start = || Service::start(self.clock.clone());
+        Ok(self.rocketmq.get_or_try_init(start).await?.clone())
     }
 }
 

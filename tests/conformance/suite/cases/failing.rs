@@ -8,7 +8,10 @@ use pumphouse_contract::ports::Action;
 use tokio::time::sleep;
 use tracing::Level;
 
-use super::{Absent, Case, Present, Shown, ack, case, defer, defer_ms, metadata, rising, steps};
+use super::{
+    Absent, Case, Present, Shown, ack, case, defer, defer_ms, handled_within, metadata, rising,
+    steps,
+};
 use crate::bench::{Bench, Channel, both, same, until};
 use crate::host::{Host, Setup};
 use crate::logs::Line;
@@ -184,7 +187,7 @@ async fn failed_release(bench: Bench) -> Result<Shown> {
 async fn native_ends_it(bench: Bench) -> Result<Shown> {
     let channel = bench.channel_with(Wants { native: Some(5), ..Wants::default() }).await?;
     let setup = Setup { dead_letter: Some(Place::Missing), ..Setup::budget(3) };
-    if bench.configuration().is_embedded() {
+    if !bench.configuration().has_native_limit() {
         return guard_ends_the_calls(&bench, &channel, setup).await;
     }
     let host = channel.host(setup).await?;
@@ -232,7 +235,12 @@ async fn guard_ends_the_calls(bench: &Bench, channel: &Channel, setup: Setup) ->
         host.lines(Level::ERROR, NOT_ROUTED).len() >= 6 && host.notes.count("Turned") >= 2
     })
     .await?;
-    same("calls", host.calls.counts("m"), vec![0, 1, 2, 3, 4, 5])?;
+    handled_within(&host, "m", 6)?;
+    let counts = host.calls.counts("m");
+    rising(&counts)?;
+    ensure!(counts.len() > 3, "expected calls beyond the budget of 3, saw {counts:?}");
+    let moved = bench.rig().moved(&channel.names).await?;
+    same("whether the broker moved it after the group's retry maximum", moved, false)?;
     same("messages at the source", channel.depth(Place::Source).await?, 1)?;
     bench.rig().create_queue(&channel.queue(Place::Missing)).await?;
     channel.holds(Place::Source, 0).await?;
@@ -248,11 +256,8 @@ async fn effective_limit(bench: Bench) -> Result<Shown> {
     let channel = bench.channel_with(Wants { native: Some(limit), ..Wants::default() }).await?;
     let host = channel.host(Setup::budget(10)).await?;
     channel.send("m", defer()).await?;
-    if bench.configuration().is_embedded() {
-        channel.holds(Place::DeadLetter, 1).await?;
-        host.stop().await?;
-        same("calls without a limit of the broker's own", host.calls.len(), 10)?;
-        return Ok(Absent);
+    if !bench.configuration().has_native_limit() {
+        return budget_alone(&bench, &channel, &host, limit).await;
     }
     let moves = bench.configuration().native_moves();
     if moves {
@@ -277,4 +282,21 @@ async fn effective_limit(bench: Bench) -> Result<Shown> {
     }
     without_metadata(&channel).await?;
     Ok(Present)
+}
+
+/// The broker keeps no limit: a budget beyond the group's own retry maximum is spent to its end.
+async fn budget_alone(bench: &Bench, channel: &Channel, host: &Host, limit: u32) -> Result<Shown> {
+    channel.holds(Place::DeadLetter, 1).await?;
+    channel.holds(Place::Source, 0).await?;
+    host.stop().await?;
+    handled_within(host, "m", 10)?;
+    let counts = host.calls.counts("m");
+    rising(&counts)?;
+    let beyond = counts.last().is_some_and(|count| *count >= limit);
+    ensure!(beyond, "expected calls beyond {limit} deliveries, saw {counts:?}");
+    let moved = bench.rig().moved(&channel.names).await?;
+    same("whether the broker moved it after the group's retry maximum", moved, false)?;
+    let reason = channel.copy(Place::DeadLetter).await?;
+    same("the reason", metadata(&reason, names::REJECTION_REASON), "DeliveryError")?;
+    Ok(Absent)
 }

@@ -18,6 +18,12 @@ pub(super) const CASES: &[Case] = &[
         "R ≥ M, with M as the real queue says it, names the effective limit"
     ),
     case!(
+        "F-2",
+        "advisory",
+        advisory,
+        "a limit that other clients keep to and the broker does not act on is named, and is no M"
+    ),
+    case!(
         "F-3",
         "",
         unenforceable,
@@ -49,7 +55,7 @@ pub(crate) async fn facts(channel: &Channel) -> Result<SubscriptionFacts> {
         rejected: false,
         budget: Budget::Deliveries(3),
         native_limit: found.native_limit,
-        advisory_limit: None,
+        advisory_limit: found.advisory_limit,
         count_stands_still: None,
         backoff: Duration::from_secs(1),
         max_backoff: Duration::from_secs(60),
@@ -98,9 +104,10 @@ async fn native_first(bench: Bench) -> Result<Shown> {
     let facts = facts(&channel).await?;
     let with = |budget| SubscriptionFacts { budget: Budget::Deliveries(budget), ..facts.clone() };
     same("findings below the limit", review(&[with(limit - 1)]), vec![])?;
-    if bench.configuration().is_embedded() {
+    if !bench.configuration().has_native_limit() {
         same("the broker's own limit", facts.native_limit, None)?;
-        same("findings at any budget", review(&[with(limit)]), vec![])?;
+        let unadvised = SubscriptionFacts { advisory_limit: None, ..with(limit) };
+        same("findings at any budget", review(&[unadvised]), vec![])?;
         return Ok(Absent);
     }
     same("M as the queue says it", facts.native_limit, Some(limit))?;
@@ -108,6 +115,23 @@ async fn native_first(bench: Bench) -> Result<Shown> {
     let budget = format!("max_deliveries = {limit}");
     warns(&[with(limit)], Rule::F2, &["`orders`", &budget, &effective])?;
     warns(&[with(9)], Rule::F2, &["max_deliveries = 9", &effective])?;
+    Ok(Present)
+}
+
+async fn advisory(bench: Bench) -> Result<Shown> {
+    let advises = bench.configuration().is_rocketmq();
+    let wants = Wants { native: advises.then_some(4), ..Wants::default() };
+    let facts = facts(&bench.channel_with(wants).await?).await?;
+    let with = |budget| SubscriptionFacts { budget: Budget::Deliveries(budget), ..facts.clone() };
+    if !advises {
+        same("such a limit", facts.advisory_limit, None)?;
+        return Ok(Absent);
+    }
+    same("the limit as the group says it", facts.advisory_limit, Some(4))?;
+    same("the broker's own limit", facts.native_limit, None)?;
+    same("findings below the limit", review(&[with(3)]), vec![])?;
+    let says = ["`orders`", "max_deliveries = 9", "the effective limit is 9", "stop at 4"];
+    warns(&[with(9)], Rule::F2, &says)?;
     Ok(Present)
 }
 

@@ -1,9 +1,7 @@
 //! C-17: a message whose deliveries keep ending without an outcome.
 
 use anyhow::{Result, ensure};
-use bytes::Bytes;
 use pumphouse_contract::copy::names;
-use pumphouse_contract::{Headers, Outgoing};
 
 use super::{Absent, Case, Present, Shown, ack, case, defer, handled_within, metadata, reject};
 use crate::bench::{Bench, Channel, both, same};
@@ -126,14 +124,7 @@ async fn stays_unacceptable(bench: &Bench, channel: &Channel, host: &Host) -> Re
 
 async fn undecodable(bench: Bench) -> Result<Shown> {
     let channel = bench.channel().await?;
-    let headers: Headers = [("pumphouse-encoding", "base64")].into_iter().collect();
-    let message = Outgoing {
-        headers,
-        ordering_key: Some("m".into()),
-        body: Bytes::from_static(b"no base64!"),
-        ..Outgoing::default()
-    };
-    channel.send_message(message).await?;
+    channel.send_undecodable("m").await?;
     channel.deliver_in_vain(Place::Source, 4).await?;
     let host = channel.host(Setup::budget(1)).await?;
     if bench.configuration().decodes_everything() {

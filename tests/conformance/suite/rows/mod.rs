@@ -3,6 +3,8 @@
 mod embedded;
 #[cfg(feature = "pubsub")]
 mod pubsub;
+#[cfg(feature = "rocketmq")]
+pub(crate) mod rocketmq;
 #[cfg(feature = "sqs")]
 mod sqs;
 #[cfg(feature = "sqs")]
@@ -24,6 +26,8 @@ use crate::world::World;
 use embedded::Embedded;
 #[cfg(feature = "pubsub")]
 use pubsub::Pubsub;
+#[cfg(feature = "rocketmq")]
+use rocketmq::Rocketmq;
 #[cfg(feature = "sqs")]
 use sqs::Sqs;
 
@@ -76,7 +80,7 @@ impl Names {
 /// What a case needs of its queues beyond their being there.
 #[derive(Debug, Clone, Copy, Default)]
 #[cfg_attr(
-    not(all(feature = "pubsub", feature = "sqs")),
+    not(all(feature = "pubsub", feature = "rocketmq", feature = "sqs")),
     expect(dead_code, reason = "some are for one transport alone")
 )]
 pub(crate) struct Wants {
@@ -94,6 +98,8 @@ pub(crate) struct Wants {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct QueueFacts {
     pub(crate) native_limit: Option<u32>,
+    /// What other clients of the queue keep to, and the broker does not.
+    pub(crate) advisory_limit: Option<u32>,
     pub(crate) retention: Option<Duration>,
 }
 
@@ -148,6 +154,8 @@ pub(crate) enum Rig {
     Embedded(Embedded),
     #[cfg(feature = "pubsub")]
     Pubsub(Box<Pubsub>),
+    #[cfg(feature = "rocketmq")]
+    Rocketmq(Box<Rocketmq>),
     #[cfg(feature = "sqs")]
     Sqs(Box<Sqs>),
 }
@@ -159,6 +167,8 @@ macro_rules! on {
             Rig::Embedded($row) => $done,
             #[cfg(feature = "pubsub")]
             Rig::Pubsub($row) => $done,
+            #[cfg(feature = "rocketmq")]
+            Rig::Rocketmq($row) => $done,
             #[cfg(feature = "sqs")]
             Rig::Sqs($row) => $done,
         }
@@ -170,6 +180,10 @@ impl Rig {
         #[cfg(feature = "pubsub")]
         if cell.configuration.is_pubsub() {
             return Ok(Self::Pubsub(Box::new(Pubsub::new(world, cell.configuration).await?)));
+        }
+        #[cfg(feature = "rocketmq")]
+        if cell.configuration.is_rocketmq() {
+            return Ok(Self::Rocketmq(Box::new(Rocketmq::new(world, cell.configuration).await?)));
         }
         #[cfg(feature = "sqs")]
         if !cell.configuration.is_embedded() {
@@ -223,6 +237,16 @@ impl Rig {
         on!(self, row => row.send(names, message).await)
     }
 
+    /// Sends a message with a body that is said to be encoded as this configuration's may be, and is not.
+    pub(crate) async fn send_undecodable(&self, names: &Names, message: Outgoing) -> Result<()> {
+        #[cfg(feature = "rocketmq")]
+        if let Self::Rocketmq(rocketmq) = self {
+            return rocketmq.send_compressed(names, message).await;
+        }
+        let headers = [("pumphouse-encoding", "base64")].into_iter().collect();
+        self.send(names, Outgoing { headers, ..message }).await
+    }
+
     /// As if the host were started anew, as far as a broker of this configuration can outlive it.
     pub(crate) async fn restart(&self) -> Result<()> {
         on!(self, row => row.restart().await)
@@ -239,6 +263,8 @@ impl Rig {
             Self::Embedded(_) => None,
             #[cfg(feature = "pubsub")]
             Self::Pubsub(pubsub) => Some(pubsub.calls()),
+            #[cfg(feature = "rocketmq")]
+            Self::Rocketmq(rocketmq) => Some(rocketmq.calls()),
             #[cfg(feature = "sqs")]
             Self::Sqs(sqs) => Some(sqs.calls()),
         }
@@ -250,6 +276,8 @@ impl Rig {
             Self::Embedded(_) => None,
             #[cfg(feature = "pubsub")]
             Self::Pubsub(pubsub) => Some(pubsub.operations()),
+            #[cfg(feature = "rocketmq")]
+            Self::Rocketmq(_) => Some(Rocketmq::OPERATIONS),
             #[cfg(feature = "sqs")]
             Self::Sqs(sqs) => Some(sqs.operations()),
         }
@@ -258,7 +286,7 @@ impl Rig {
     /// The next calls of hosts about a queue go wrong on their way. False where there is no way to a server: what
     /// goes wrong does so at the port then.
     #[cfg_attr(
-        not(any(feature = "pubsub", feature = "sqs")),
+        not(any(feature = "pubsub", feature = "rocketmq", feature = "sqs")),
         expect(unused_variables, reason = "nothing is called")
     )]
     pub(crate) fn spoil(&self, fault: Fault, queue: &str, times: usize) -> bool {
@@ -267,6 +295,11 @@ impl Rig {
             #[cfg(feature = "pubsub")]
             Self::Pubsub(pubsub) => {
                 pubsub.spoil(fault, queue, times as u64);
+                true
+            }
+            #[cfg(feature = "rocketmq")]
+            Self::Rocketmq(rocketmq) => {
+                rocketmq.spoil(fault, queue, times as u64);
                 true
             }
             #[cfg(feature = "sqs")]
@@ -279,7 +312,7 @@ impl Rig {
 
     /// The one message of a queue, by a client that knows nothing of ours; none where no other can open it.
     #[cfg_attr(
-        not(any(feature = "pubsub", feature = "sqs")),
+        not(any(feature = "pubsub", feature = "rocketmq", feature = "sqs")),
         expect(unused_variables, reason = "no queue can be opened")
     )]
     pub(crate) async fn foreign(&self, queue: &str) -> Result<Option<Foreign>> {
@@ -287,6 +320,8 @@ impl Rig {
             Self::Embedded(_) => Ok(None),
             #[cfg(feature = "pubsub")]
             Self::Pubsub(pubsub) => pubsub.foreign(queue).await.map(Some),
+            #[cfg(feature = "rocketmq")]
+            Self::Rocketmq(rocketmq) => rocketmq.foreign(queue).await.map(Some),
             #[cfg(feature = "sqs")]
             Self::Sqs(sqs) => sqs.foreign(queue).await.map(Some),
         }
@@ -298,6 +333,8 @@ impl Rig {
             Self::Embedded(_) => Ok(None),
             #[cfg(feature = "pubsub")]
             Self::Pubsub(_) => pubsub::allocations_of_counting(7).map(Some),
+            #[cfg(feature = "rocketmq")]
+            Self::Rocketmq(_) => rocketmq::allocations_of_counting(7).map(Some),
             #[cfg(feature = "sqs")]
             Self::Sqs(_) => sqs::allocations_of_counting("7").map(Some),
         }
@@ -309,10 +346,25 @@ impl Rig {
             Self::Embedded(_) => "embedded",
             #[cfg(feature = "pubsub")]
             Self::Pubsub(_) => "pubsub",
+            #[cfg(feature = "rocketmq")]
+            Self::Rocketmq(_) => "rocketmq",
             #[cfg(feature = "sqs")]
             Self::Sqs(_) => "sqs",
         };
         Address { transport, name: queue.to_owned() }
+    }
+
+    /// Whether the broker moved a message of the source to a place of its own choice.
+    #[cfg_attr(
+        not(feature = "rocketmq"),
+        expect(unused_variables, clippy::unused_async, reason = "no other broker chooses")
+    )]
+    pub(crate) async fn moved(&self, names: &Names) -> Result<bool> {
+        match self {
+            #[cfg(feature = "rocketmq")]
+            Self::Rocketmq(rocketmq) => rocketmq.moved(names).await,
+            _ => Ok(false),
+        }
     }
 
     /// Ends what the trial made.

@@ -186,7 +186,11 @@ impl Pubsub {
     pub(crate) async fn facts(&self, names: &Names) -> Result<QueueFacts> {
         let spec = self.spec(&names.of(Place::Source), Provision::Assume);
         let found = self.own.facts(&spec).await?;
-        Ok(QueueFacts { native_limit: found.native_limit, retention: found.retention })
+        Ok(QueueFacts {
+            native_limit: found.native_limit,
+            retention: found.retention,
+            ..QueueFacts::default()
+        })
     }
 
     /// Other connections, as another process would have.

@@ -45,7 +45,9 @@ impl Sqs {
         let endpoint = match cell.server {
             Server::Fauxqs => world.fauxqs().await?,
             Server::ElasticMq => world.elasticmq().await?,
-            Server::None | Server::Emulator => bail!("SQS needs a server of its own"),
+            Server::None | Server::Emulator | Server::RocketMq => {
+                bail!("SQS needs a server of its own")
+            }
         };
         let proxy = Proxy::start(&endpoint).await?;
         let hosts = Mutex::new(connect(world, proxy.endpoint()).await?);
@@ -126,7 +128,11 @@ impl Sqs {
 
     pub(crate) async fn facts(&self, names: &Names) -> Result<QueueFacts> {
         let found = self.own.facts(&self.spec(names, Wants::default(), Provision::Assume)).await?;
-        Ok(QueueFacts { native_limit: found.native_limit, retention: found.retention })
+        Ok(QueueFacts {
+            native_limit: found.native_limit,
+            retention: found.retention,
+            ..QueueFacts::default()
+        })
     }
 
     /// Other connections, as another process would have.
