@@ -62,11 +62,13 @@ fn forget_ended(folder: &Path) {
 fn build() -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "-p", "pumphouse", "--message-format=json-render-diagnostics"]);
-    if cfg!(not(all(feature = "sqs", feature = "pubsub"))) {
+    if cfg!(not(all(feature = "sqs", feature = "pubsub", feature = "rocketmq"))) {
         cargo.arg("--no-default-features");
-        for (with, feature) in
-            [(cfg!(feature = "sqs"), "sqs"), (cfg!(feature = "pubsub"), "pubsub")]
-        {
+        for (with, feature) in [
+            (cfg!(feature = "sqs"), "sqs"),
+            (cfg!(feature = "pubsub"), "pubsub"),
+            (cfg!(feature = "rocketmq"), "rocketmq"),
+        ] {
             if with {
                 cargo.args(["--features", feature]);
             }

@@ -23,9 +23,11 @@ mod port;
 pub mod pubsub;
 #[cfg(feature = "pubsub")]
 pub mod python;
+#[cfg(feature = "rocketmq")]
+pub mod rocketmq;
 mod room;
 mod scene;
-#[cfg(any(feature = "sqs", feature = "pubsub"))]
+#[cfg(any(feature = "sqs", feature = "pubsub", feature = "rocketmq"))]
 mod servers;
 mod suite;
 mod wait;
@@ -39,7 +41,7 @@ pub use host::{Host, Signal, resident};
 pub use log::{Call, Line, Log};
 pub use room::{Room, is_root};
 pub use scene::Scene;
-#[cfg(any(feature = "sqs", feature = "pubsub"))]
+#[cfg(any(feature = "sqs", feature = "pubsub", feature = "rocketmq"))]
 pub use servers::{block_on, unique};
 pub use suite::{Named, run_all};
 pub use wait::{LONG, until, until_some};

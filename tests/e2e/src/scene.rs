@@ -127,7 +127,7 @@ impl Scene {
     }
 
     fn clean(&self, command: &mut Command) {
-        let clouds = ["AWS_", "PUBSUB_", "GOOGLE_", "CLOUDSDK_"];
+        let clouds = ["AWS_", "PUBSUB_", "GOOGLE_", "CLOUDSDK_", "ROCKETMQ_"];
         let ours =
             |name: &str| name == "RUST_LOG" || clouds.iter().any(|prefix| name.starts_with(prefix));
         for (name, _) in std::env::vars_os() {
