@@ -88,7 +88,7 @@ enum Publisher {
     Broker {
         runtime: tokio::runtime::Runtime,
         sink: std::sync::Arc<dyn pumphouse_contract::ports::Sink>,
-        transports: host::Transports,
+        transports: Box<host::Transports>,
     },
 }
 
@@ -101,7 +101,7 @@ impl Publisher {
             Place::Sqs(_) | Place::Pubsub(_) | Place::Rocketmq(_) => {
                 let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
                 let (sink, transports) = runtime.block_on(host::sink_alone(config, place))?;
-                Ok(Self::Broker { runtime, sink, transports })
+                Ok(Self::Broker { runtime, sink, transports: Box::new(transports) })
             }
         }
     }
