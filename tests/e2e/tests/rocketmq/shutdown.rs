@@ -85,7 +85,8 @@ fn a_host_whose_broker_is_dead_ends_within_five_seconds() {
         block_on(proxy.refuse(true));
         if !silent {
             block_on(proxy.cut());
-            host.until(LONG, "readiness that is refused", || host.readiness() == 503);
+            let waits = |name| host.status_of("subscriptions", name)["condition"] == "waiting";
+            host.until(LONG, "both waiting", || WAYS.iter().all(|way| waits(way.name)));
         }
         let asked = Instant::now();
         assert_eq!(host.stop(), 0);
