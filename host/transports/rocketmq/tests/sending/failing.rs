@@ -100,7 +100,10 @@ async fn c_9_an_answer_that_is_lost_or_late_is_a_failed_publish() {
     let error = sink.publish(outgoing("lost")).await.expect_err("no answer");
     let waited = begun.elapsed();
     assert!(matches!(error, PublishError::Unavailable(..)) && lost.count() == 1, "{error}");
-    assert!((Duration::from_millis(1_900)..Duration::from_secs(4)).contains(&waited), "{waited:?}");
+    assert!(
+        (Duration::from_millis(1_900)..Duration::from_secs(10)).contains(&waited),
+        "{waited:?}"
+    );
     let got = one(source.as_ref()).await;
     assert_eq!(got.message.body, "lost");
     ack(source.as_ref(), &got).await;
