@@ -30,13 +30,13 @@ use std::time::Duration;
 fn main() -> ExitCode {
     // Those that wait long, for a lease to lapse or a broker to end, begin first.
     let ended = pumphouse_e2e::run_all(
-        8,
+        12,
         &[
+            route::TESTS,
             broker::TESTS,
             volume::TESTS,
             settling::TESTS,
             killed::TESTS,
-            route::TESTS,
             connections::TESTS,
             ordering::TESTS,
             rejecting::TESTS,
