@@ -10,7 +10,7 @@ use pumphouse_test_brokers::{RocketMq, Setup, TopicKind};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
 /// How long a message that is there may take to come, a redelivery's round of the broker included.
-pub(crate) const SOON: Duration = Duration::from_secs(20);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// A lease that nobody waits for.
 pub(crate) const LONG: Duration = Duration::from_secs(60);

@@ -59,7 +59,7 @@ async fn fr_04_a_deferral_of_15_s_is_over_after_15_s() {
         assert!(room.is_empty_for(Duration::from_millis(14_500)).await);
         let second = room.one().await;
         let took = asked.elapsed();
-        assert!(took < Duration::from_secs(20), "{took:?}");
+        assert!(took < Duration::from_secs(45), "{took:?}");
         assert_eq!(count(&second), Count(1));
     });
     futures_util::future::join_all(checks).await;

@@ -55,17 +55,16 @@ async fn a_topic_on_two_brokers_is_read_from_both() {
         room.ack(&got).await;
     }
 
-    // Whoever waits is told of a message at either within a second or so.
+    // Whoever waits at both is told of a message at either, within the same wait.
     for broker in [0, 1] {
-        let waits = async { (room.source.receive(ask(1, 5 * SECOND, LONG)).await, Instant::now()) };
+        let waits = room.source.receive(ask(1, 3 * SECOND, LONG));
         let sends = async {
             tokio::time::sleep(SECOND / 2).await;
             room.send_to(broker, "late").await;
-            Instant::now()
         };
-        let ((got, came), sent) = tokio::join!(waits, sends);
+        let (got, ()) = tokio::join!(waits, sends);
         let got = got.expect("a receive");
-        assert!(came.saturating_duration_since(sent) < 2 * SECOND);
+        assert_eq!(got.len(), 1, "at broker {broker}");
         room.ack(&got[0]).await;
     }
 
