@@ -30,7 +30,7 @@ use std::time::Duration;
 fn main() -> ExitCode {
     // Those that wait long, for a lease to lapse or a broker to end, begin first.
     let ended = pumphouse_e2e::run_all(
-        12,
+        8,
         &[
             route::TESTS,
             broker::TESTS,
