@@ -94,6 +94,8 @@ pub enum FaultKind {
     Deadline,
     /// The deadline passed while the guest waited for a processor: not its own doing.
     Starved,
+    /// The limit on processor time.
+    Cpu,
     /// The memory limit.
     Memory,
     /// The table limit.
@@ -114,11 +116,12 @@ pub enum FaultKind {
 
 impl FaultKind {
     /// Every kind.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Trap,
         Self::Exit,
         Self::Deadline,
         Self::Starved,
+        Self::Cpu,
         Self::Memory,
         Self::Table,
         Self::Stack,
@@ -137,6 +140,7 @@ impl FaultKind {
             Self::Exit => "exit",
             Self::Deadline => "deadline",
             Self::Starved => "starved",
+            Self::Cpu => "cpu",
             Self::Memory => "memory",
             Self::Table => "table",
             Self::Stack => "stack",
@@ -164,6 +168,12 @@ pub struct Usage {
     pub memory_peak: u64,
     /// How long making the instance took.
     pub instantiation: Duration,
+    /// Calls of the guest to the host.
+    pub host_calls: u64,
+    /// What the guest was given: the message, and what came back from the host's services, in bytes.
+    pub bytes_in: u64,
+    /// What the guest gave: its answer, its log and what it sent through the host, in bytes.
+    pub bytes_out: u64,
 }
 
 /// How a call ended.

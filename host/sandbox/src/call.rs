@@ -3,15 +3,12 @@
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use pumphouse_contract::ports::Invocation;
-use pumphouse_contract::{Ended, Fault, HeaderValue, Message, Outcome, Reason, Rejection, Usage};
+use pumphouse_contract::{Ended, Fault, Outcome, Usage};
 use tokio::sync::SemaphorePermit;
 use tokio::time::timeout_at;
 use wasmtime::Store;
 
-use crate::bindings::pumphouse::handler::types as wit;
 use crate::faults::{self, Circumstances, Phase};
 use crate::guest::Guest;
 use crate::journal::{Journal, Speaker};
@@ -38,7 +35,7 @@ pub(crate) async fn run(code: &Code, invocation: Invocation, began: Instant) -> 
         timeout_at(deadline.into(), metered).await
     };
     let result = match attempt {
-        Ok(Ok(outcome)) => Ok(answer(outcome)),
+        Ok(Ok(outcome)) => Ok(outcome),
         Ok(Err(error)) => {
             Err(faults::fault(&error, circumstances(code, &store, progress.phase, &meter)))
         }
@@ -79,7 +76,7 @@ fn store(code: &Code, invocation: &Invocation, deadline: Instant) -> Store<Guest
     };
     let journal = Journal::new(speaker, code.logging, &code.limits);
     let guest = Guest::new(&code.limits, deadline, journal, code.config.clone());
-    guest.into_store(code.pre.engine(), &code.limits)
+    guest.into_store(code.entry.engine(), &code.limits)
 }
 
 async fn attempt(
@@ -87,61 +84,11 @@ async fn attempt(
     invocation: &Invocation,
     store: &mut Store<Guest>,
     progress: &mut Progress,
-) -> wasmtime::Result<wit::Outcome> {
+) -> wasmtime::Result<Outcome> {
     let began = Instant::now();
-    let instance = code.pre.instantiate_async(&mut *store).await?;
+    let instance = code.entry.instantiate(store).await?;
     *progress = Progress { phase: Phase::Calling, instantiation: began.elapsed() };
-    let binary = binary_headers(&invocation.message);
-    let headers = headers(&invocation.message, &binary);
-    let message = message(invocation, &headers);
-    instance.pumphouse_handler_incoming_handler().call_handle(store, message).await
-}
-
-/// The values that a guest sees in base64, in order. Most messages have none.
-fn binary_headers(message: &Message) -> Vec<String> {
-    let binary = message.headers.iter().filter_map(|(_, value)| match value {
-        HeaderValue::Binary(bytes) => Some(BASE64.encode(bytes)),
-        HeaderValue::Text(_) | HeaderValue::Number(_) => None,
-    });
-    binary.collect()
-}
-
-fn headers<'a>(message: &'a Message, binary: &'a [String]) -> Vec<(&'a str, &'a str)> {
-    let mut binary = binary.iter();
-    let pairs = message.headers.iter().map(|(name, value)| {
-        let value = value.as_str().or_else(|| binary.next().map(String::as_str));
-        (name, value.unwrap_or_default())
-    });
-    pairs.collect()
-}
-
-fn message<'a>(invocation: &'a Invocation, headers: &'a [(&'a str, &'a str)]) -> wit::Message<'a> {
-    let message = &*invocation.message;
-    wit::Message {
-        id: &message.id,
-        source: &invocation.source,
-        delivery_count: invocation.count.0,
-        headers,
-        content_type: message.content_type.as_deref(),
-        ordering_key: message.ordering_key.as_deref(),
-        published_at: message.published_at.map(|time| time.0),
-        body: &message.body,
-    }
-}
-
-fn answer(outcome: wit::Outcome) -> Outcome {
-    match outcome {
-        wit::Outcome::Ack => Outcome::Ack,
-        wit::Outcome::Defer(millis) => Outcome::Defer(millis.map(Duration::from_millis)),
-        wit::Outcome::Reject(wit::Rejection { reason, description }) => {
-            let reason = match reason {
-                wit::RejectionReason::Unacceptable => Reason::Unacceptable,
-                wit::RejectionReason::DeliveryError => Reason::DeliveryError,
-                wit::RejectionReason::None => Reason::None,
-            };
-            Outcome::Reject(Rejection { reason, description })
-        }
-    }
+    instance.call(store, invocation).await
 }
 
 fn circumstances<'a>(
@@ -167,31 +114,11 @@ fn ended(
     meter: &Meter,
 ) -> Ended {
     let memory_peak = store.data().limiter.peak();
-    let usage = Usage { cpu: meter.cpu, memory_peak, instantiation: progress.instantiation };
+    let usage = Usage {
+        cpu: meter.cpu,
+        memory_peak,
+        instantiation: progress.instantiation,
+        ..Usage::default()
+    };
     Ended { result, usage }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use bytes::Bytes;
-    use pumphouse_contract::Headers;
-
-    #[test]
-    fn a_guest_sees_numbers_in_digits_and_bytes_in_base64() {
-        let headers: Headers = [
-            ("text", HeaderValue::from("a")),
-            ("raw", HeaderValue::Binary(Bytes::from_static(b"\xff\xfe"))),
-            ("number", HeaderValue::Number("7".into())),
-            ("more", HeaderValue::Binary(Bytes::from_static(b"x"))),
-        ]
-        .into_iter()
-        .collect();
-        let message = Message { headers, ..Message::default() };
-        let binary = binary_headers(&message);
-        assert_eq!(
-            super::headers(&message, &binary),
-            [("text", "a"), ("raw", "//4="), ("number", "7"), ("more", "eA==")]
-        );
-    }
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use wasmtime::component::Component;
 
-use crate::bindings::HandlerPre;
 use crate::compiler::CompileError;
+use crate::entry::Entry;
 use crate::errors::DeployError;
 use crate::file::{self, Look};
 use crate::fit::{self, Misfit, Misfits};
@@ -55,12 +55,13 @@ pub(crate) fn load(
             "the component imports sockets: handlers have no network, every attempt will be denied"
         );
     }
-    let pre = link(machine, spec, &component)?;
+    let entry = link(machine, spec, &component)?;
     let version = LoadedVersion::new(Code {
         machine: machine.clone(),
         name: spec.name.as_str().into(),
         digest: digest.into(),
-        pre,
+        tenant: machine.tenants.of_handler(&spec.name),
+        entry,
         limits: spec.limits,
         logging: spec.grants.logging,
         config: spec.grants.config.clone().map(Arc::new),
@@ -147,7 +148,7 @@ fn link(
     machine: &Machine,
     spec: &HandlerSpec,
     component: &Component,
-) -> Result<HandlerPre<guest::Guest>, DeployError> {
+) -> Result<Entry, DeployError> {
     let path = &spec.component;
     let misfit = |misfits| DeployError::Misfit { path: path.clone(), misfits };
     fit::check(&machine.engine, component, &spec.limits, &spec.grants).map_err(misfit)?;
@@ -157,9 +158,7 @@ fn link(
         let text = crate::text::escaped(&format!("{error:#}"), LONGEST_TEXT);
         misfit(Misfits(vec![Misfit::Shape { text }]))
     };
-    let pre = HandlerPre::new(linker.instantiate_pre(component).map_err(shape)?).map_err(shape)?;
-    fit::check_shape(&pre).map_err(shape)?;
-    Ok(pre)
+    linker.instantiate_pre(component).and_then(Entry::new).map_err(shape)
 }
 
 fn host(path: &Path, text: &str) -> DeployError {

@@ -11,6 +11,7 @@ use crate::compiler::Compiler;
 use crate::engine;
 use crate::errors::SandboxError;
 use crate::settings::SandboxSettings;
+use crate::tenant::Tenants;
 use crate::ticker::Ticker;
 
 /// Threads that load components: reading, hashing, linking. Compiling has one of its own.
@@ -25,6 +26,7 @@ pub(crate) struct Machine {
     pub(crate) ticker: Ticker,
     pub(crate) compiler: Compiler,
     pub(crate) cache: Option<Cache>,
+    pub(crate) tenants: Tenants,
     /// As many as the pool has: who has one never finds the pool exhausted.
     pub(crate) slots: Semaphore,
     pub(crate) pool_slots: usize,
@@ -48,6 +50,7 @@ impl Machine {
             ticker,
             compiler,
             cache,
+            tenants: Tenants::default(),
             slots: Semaphore::new(settings.pool_slots.min(Semaphore::MAX_PERMITS)),
             pool_slots: settings.pool_slots,
             stack: settings.stack,

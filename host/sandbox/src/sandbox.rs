@@ -8,7 +8,7 @@ use pumphouse_contract::ports::{HandlerStatus, Handlers};
 use crate::errors::{DeployError, SandboxError};
 use crate::handler::LoadedHandler;
 use crate::machine::Machine;
-use crate::settings::{HandlerSpec, SandboxSettings};
+use crate::settings::{HandlerSpec, SandboxSettings, TenantLimits};
 use crate::watch::Watcher;
 
 /// Where handlers run. Clones share everything.
@@ -63,6 +63,11 @@ impl Sandbox {
         let handler = Arc::new(loaded?);
         self.shared.handlers().push(Arc::downgrade(&handler));
         Ok(handler)
+    }
+
+    /// Sets what all handlers of a tenant together may use, from now on.
+    pub fn set_tenant(&self, name: &str, limits: TenantLimits) {
+        self.shared.machine.tenants.get(name).limits.store(Arc::new(limits));
     }
 
     /// Forgets the handlers of that name: they are no longer listed or watched. Who holds one may go on calling it.

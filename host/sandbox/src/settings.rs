@@ -78,6 +78,8 @@ pub struct Limits {
     pub memory: u64,
     /// `limits.table`: the elements of one table.
     pub table_elements: u64,
+    /// `limits.cpu`: the time on a processor. None: the deadline alone bounds it.
+    pub cpu: Option<Duration>,
     /// `limits.deadline`: from the call to its end, with host calls and the wait for a free instance.
     pub deadline: Duration,
     /// `limits.log`: the bytes that one call may log.
@@ -96,11 +98,45 @@ impl Default for Limits {
         Self {
             memory: 64 * MIB,
             table_elements: 20_000,
+            cpu: None,
             deadline: Duration::from_secs(30),
             log_bytes: 64 * 1024,
             log_lines: 1_000,
             result_bytes: MIB,
             concurrency: 32,
+        }
+    }
+}
+
+/// What all handlers of a tenant together may use. A tenant that was never named has the defaults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TenantLimits {
+    /// `limits.weight`: the tenant's part of the processors, in proportion to the others'; at least 1.
+    pub weight: u32,
+    /// `limits.runnable`: the calls that compute at once. Calls beyond it wait for their turn.
+    pub runnable: usize,
+    /// `limits.instances`: the instances that live at once. None: a quarter of the pool. Calls beyond it wait.
+    pub instances: Option<usize>,
+    /// `limits.log_rate`: bytes that are logged in a second. None: each call's own budget alone.
+    pub log_bytes_per_second: Option<u64>,
+    /// `limits.log_lines_rate`: lines that are logged in a second. None: each call's own budget alone.
+    pub log_lines_per_second: Option<u64>,
+    /// `limits.component`: the largest component, in bytes. None: the host's own bound.
+    pub component_bytes: Option<u64>,
+    /// `limits.handlers`: how many handlers may be loaded. None: any number.
+    pub handlers: Option<usize>,
+}
+
+impl Default for TenantLimits {
+    fn default() -> Self {
+        Self {
+            weight: 100,
+            runnable: 4,
+            instances: None,
+            log_bytes_per_second: None,
+            log_lines_per_second: None,
+            component_bytes: None,
+            handlers: None,
         }
     }
 }

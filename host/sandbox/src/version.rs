@@ -12,18 +12,19 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinHandle};
 use tracing::{Instrument, Span};
 
-use crate::bindings::HandlerPre;
 use crate::call;
-use crate::guest::Guest;
+use crate::entry::Entry;
 use crate::machine::Machine;
 use crate::settings::Limits;
+use crate::tenant::Tenant;
 
 /// What a version's calls need.
 pub(crate) struct Code {
     pub(crate) machine: Arc<Machine>,
     pub(crate) name: Arc<str>,
     pub(crate) digest: Arc<str>,
-    pub(crate) pre: HandlerPre<Guest>,
+    pub(crate) tenant: Arc<Tenant>,
+    pub(crate) entry: Entry,
     pub(crate) limits: Limits,
     pub(crate) logging: bool,
     pub(crate) config: Option<Arc<BTreeMap<String, String>>>,
