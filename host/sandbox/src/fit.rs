@@ -309,7 +309,7 @@ mod tests {
         assert!(text("pumphouse:handler/other@2.0.0").unwrap().contains("speaks"));
         assert!(text("wasi:clocks/wall-clock@0.3.0").unwrap().contains("speaks"));
         assert_eq!(text("wasi:clocks/wall-clock@0.2.9"), None);
-        let granted = Grants { logging: true, config: None };
+        let granted = Grants { logging: true, ..Grants::default() };
         assert_eq!(misfit_of_import("wasi:logging/logging@0.1.0-draft", &granted), None);
     }
 

@@ -1,8 +1,12 @@
 //! What a sandbox is given: by the host for all handlers, by a tenant for one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use crate::http::HttpGrant;
+use crate::secrets::SecretText;
 
 const MIB: u64 = 1024 * 1024;
 
@@ -16,6 +20,9 @@ pub struct SandboxSettings {
     pub guest_threads: Option<usize>,
     /// The most instances that live at once, over all handlers. Calls beyond it wait.
     pub pool_slots: usize,
+    /// The same for handlers that bring an interpreter ([`Runtime::Heavy`]). Reserved when the first of them is
+    /// deployed.
+    pub heavy_slots: usize,
     /// The most linear memory of one instance, in bytes. No handler's [`Limits::memory`] may be above it.
     pub max_memory: u64,
     /// The most elements of one table. No handler's [`Limits::table_elements`] may be above it.
@@ -34,6 +41,7 @@ impl Default for SandboxSettings {
             cache: None,
             guest_threads: None,
             pool_slots: 512,
+            heavy_slots: 64,
             max_memory: 64 * MIB,
             max_table_elements: 20_000,
             stack: 512 * 1024,
@@ -56,6 +64,10 @@ pub struct HandlerSpec {
     pub grants: Grants,
     /// Whether the file is watched, and the handler swapped when it changes.
     pub watch: bool,
+    /// Which pool its instances come from.
+    pub runtime: Runtime,
+    /// Whether an instance handles more than one message. None: what the runtime has by default.
+    pub instances: Option<Instances>,
 }
 
 impl HandlerSpec {
@@ -67,8 +79,45 @@ impl HandlerSpec {
             limits: Limits::default(),
             grants: Grants::default(),
             watch: true,
+            runtime: Runtime::Auto,
+            instances: None,
         }
     }
+}
+
+/// Which pool a handler's instances come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Runtime {
+    /// The heavy one where the component needs it: more than 1 MiB of code and data, or more tables, core instances or
+    /// table elements than the lean one has.
+    #[default]
+    Auto,
+    /// Many small instances, for compiled guests.
+    Lean,
+    /// Fewer and larger ones, for guests that bring an interpreter.
+    Heavy,
+}
+
+/// Whether and how long an instance handles one message after another, each of the same handler and version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Instances {
+    /// A fresh one for every message: nothing is left of one when the next comes.
+    Fresh,
+    /// One is kept after an answer, until one of these is reached. After a fault none is.
+    Reused {
+        /// The messages that it handles.
+        messages: u32,
+        /// The time since it was made.
+        age: Duration,
+        /// The instances of the handler that wait for a message.
+        idle: usize,
+    },
+}
+
+impl Instances {
+    /// Reused for 1,000 messages or 60 seconds, 8 of them waiting at most.
+    pub const REUSED: Self =
+        Self::Reused { messages: 1_000, age: Duration::from_secs(60), idle: 8 };
 }
 
 /// What one call of a handler may use. Each limit ends in a fault of its own.
@@ -142,10 +191,47 @@ impl Default for TenantLimits {
 }
 
 /// What a handler may see and do beyond its message. Nothing by default.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Grants {
     /// `grants.logging`: lines in the operator's log.
     pub logging: bool,
     /// `grants.config`: settings, text by name.
     pub config: Option<BTreeMap<String, String>>,
+    /// The names in `config` whose values came by reference. They are redacted like secrets.
+    pub config_references: BTreeSet<String>,
+    /// `grants.secrets`: secrets by name. An empty one grants nothing.
+    pub secrets: BTreeMap<String, SecretText>,
+    /// `grants.http`: outgoing HTTP. Without it the interface is refused.
+    pub http: Option<HttpGrant>,
+}
+
+impl fmt::Debug for Grants {
+    /// Without any value: some settings are secrets too.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let config = self.config.as_ref().map(|config| config.keys().collect::<Vec<_>>());
+        f.debug_struct("Grants")
+            .field("logging", &self.logging)
+            .field("config", &config)
+            .field("config_references", &self.config_references)
+            .field("secrets", &self.secrets)
+            .field("http", &self.http)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grants_show_names_and_no_values() {
+        let grants = Grants {
+            config: Some([("url".into(), "postgres://u:hunter2@db".into())].into()),
+            secrets: [("token".into(), SecretText::new("s3cr3t-token"))].into(),
+            ..Grants::default()
+        };
+        let shown = format!("{grants:?} {}", SecretText::new("s3cr3t-token"));
+        assert!(shown.contains("url") && shown.contains("token"), "{shown}");
+        assert!(!shown.contains("hunter2") && !shown.contains("s3cr3t-token"), "{shown}");
+    }
 }

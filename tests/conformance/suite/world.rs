@@ -106,7 +106,11 @@ fn spec(guest: &str, configured: bool) -> HandlerSpec {
             deadline: Duration::from_secs(60),
             ..Limits::default()
         },
-        grants: Grants { logging: true, config: configured.then(Default::default) },
+        grants: Grants {
+            logging: true,
+            config: configured.then(Default::default),
+            ..Grants::default()
+        },
         watch: false,
         ..HandlerSpec::new(format!("test/{guest}"), component(guest))
     }

@@ -94,6 +94,7 @@ async fn call(arguments: &Invoke, invocation: Invocation) -> Result<(Ended, Stri
         grants: Grants {
             logging: arguments.logging,
             config: (!settings.is_empty()).then_some(settings),
+            ..Grants::default()
         },
         watch: false,
     };

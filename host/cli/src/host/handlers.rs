@@ -64,6 +64,7 @@ fn spec(handler: &HandlerConfig, config: &Config) -> Result<HandlerSpec> {
         grants: Grants {
             logging: handler.grants.logging,
             config: granted(&handler.grants.config)?,
+            ..Grants::default()
         },
         watch: true,
     })

@@ -84,7 +84,11 @@ pub(crate) fn small() -> Sandbox {
 /// An unwatched handler with everything granted.
 pub(crate) fn spec(name: &str, component: &Path) -> HandlerSpec {
     HandlerSpec {
-        grants: Grants { logging: true, config: Some([("greeting".into(), "Hi".into())].into()) },
+        grants: Grants {
+            logging: true,
+            config: Some([("greeting".into(), "Hi".into())].into()),
+            ..Grants::default()
+        },
         watch: false,
         ..HandlerSpec::new(format!("test/{name}"), component)
     }

@@ -94,7 +94,7 @@ async fn what_is_not_granted_is_refused_with_the_grant() {
     assert!(logging.contains("`grants.logging = true`"), "{logging}");
     let both = refusal(&guest("greeter"), Grants::default()).await;
     assert!(both.contains("grants.logging") && both.contains("grants.config"), "{both}");
-    let config = refusal(&guest("greeter"), Grants { logging: true, config: None }).await;
+    let config = refusal(&guest("greeter"), Grants { logging: true, ..Grants::default() }).await;
     assert!(!config.contains("grants.logging") && config.contains("grants.config"), "{config}");
 }
 
