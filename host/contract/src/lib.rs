@@ -3,6 +3,7 @@
 //! Nothing here knows a broker, WebAssembly or an async runtime. What a pump decides is decided by the pure
 //! functions [`admit`] and [`decide()`]; what it talks to are the [`ports`].
 
+pub mod account;
 pub mod copy;
 pub mod count;
 pub mod decide;
@@ -15,6 +16,7 @@ pub mod ports;
 pub mod time;
 pub mod trace;
 
+pub use account::{Account, HandlerAccount, TenantStatus};
 pub use copy::{Outgoing, Provenance, Stamp, rejected_copy};
 pub use count::{Attempt, Count, Counted};
 pub use decide::{Admission, Decision, Facts, Roll, Why, admit, after_failed_route, decide};

@@ -1,10 +1,12 @@
 //! What a pump talks to. Transports, the sandbox, the store and the metrics implement these.
 
 use std::future::Future;
+use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use crate::account::{TenantStatus, Tenants};
 use crate::decide::Decision;
 use crate::policy::Destination;
 use crate::{
@@ -257,6 +259,15 @@ pub trait Handler: Send + Sync {
 
     /// How many calls can run at once, where there is a limit of its own.
     fn slots(&self) -> Option<usize>;
+
+    /// Resolves when there is room for calls, and says for how many beside those that are under way; none where it
+    /// does not matter. A pump asks before each receive, so that a tenant whose calls wait too long receives less
+    /// instead of receiving what starves (C-18).
+    ///
+    /// Takes no longer than a call's deadline. Cancel-safe: it reserves nothing.
+    fn welcome(&self) -> BoxFuture<'_, Option<NonZeroUsize>> {
+        Box::pin(std::future::ready(None))
+    }
 }
 
 /// One version of a handler.
