@@ -15,6 +15,7 @@
 //! - [`raw`]: calls by plain HTTP, as a program that is not ours makes them.
 
 mod cache;
+mod certificate;
 mod elasticmq;
 mod error;
 mod faults;
@@ -32,6 +33,7 @@ mod rocketmq;
 mod sdk;
 mod server;
 
+pub use certificate::Certificate;
 pub use elasticmq::{ElasticMq, Storage};
 pub use error::Error;
 pub use fauxqs::Fauxqs;

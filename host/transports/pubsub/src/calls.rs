@@ -1,10 +1,11 @@
 //! One call of the API: its bound, and what its failure means.
 
-use std::error::Error as StdError;
+use std::error::Error as _;
 use std::future::Future;
 use std::time::Duration;
 
 use google_cloud_gax::error::{CredentialsError, Error};
+use pumphouse_contract::with_causes;
 use tonic::{Code, Response, Status};
 
 /// What a failed call means for whoever made it.
@@ -99,16 +100,5 @@ pub(crate) fn of_library(error: &Error) -> Fault {
         _ if error.is_binding() || error.is_serialization() => Kind::Sender,
         _ => Kind::Unavailable,
     };
-    Fault { kind, text: text_of(error), status: None }
-}
-
-/// An error with its causes, which libraries do not repeat in their own text.
-pub(crate) fn text_of(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
+    Fault { kind, text: with_causes(error), status: None }
 }

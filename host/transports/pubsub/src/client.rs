@@ -7,13 +7,13 @@ use google_cloud_gax::retry_policy::{NeverRetry, RetryPolicyExt};
 use google_cloud_pubsub::client::BasePublisher;
 use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::GetSubscriptionRequest;
 use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::subscriber_client::SubscriberClient;
-use pumphouse_contract::Clock;
 use pumphouse_contract::ports::{Sink, Source};
+use pumphouse_contract::{Clock, with_causes};
 use tokio::sync::OnceCell;
 use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 
-use crate::calls::{Fault, Kind, bounded, text_of};
+use crate::calls::{Fault, Kind, bounded};
 use crate::provision::{self, Channelled};
 use crate::pull::PullSource;
 use crate::sink::PubsubSink;
@@ -169,7 +169,7 @@ impl Pubsub {
         let made = self.publisher.get_or_try_init(make).await;
         made.cloned().map_err(|error| Fault {
             kind: Kind::Sender,
-            text: text_of(&error),
+            text: with_causes(&error),
             status: None,
         })
     }

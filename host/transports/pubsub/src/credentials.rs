@@ -4,11 +4,12 @@ use google_cloud_auth::credentials::{
     Builder, CacheableResource, Credentials, anonymous, external_account, impersonated,
     service_account, user_account,
 };
+use pumphouse_contract::with_causes;
 use serde_json::Value;
 use tonic::metadata::MetadataMap;
 
 use crate::PubsubError;
-use crate::calls::{Fault, Kind, text_of};
+use crate::calls::{Fault, Kind};
 
 /// Makes the libraries of Google and our own connections use one cryptography, whatever else is linked.
 pub(crate) fn ensure_crypto() {
@@ -46,7 +47,7 @@ pub(crate) fn of_json(text: &str) -> Result<Credentials, PubsubError> {
 }
 
 fn failed(error: impl std::error::Error) -> PubsubError {
-    PubsubError::Credentials(text_of(&error))
+    PubsubError::Credentials(with_causes(&error))
 }
 
 /// Puts what proves who we are into a call's metadata. A token is fetched where none is fresh.

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::{PubsubMessage, ReceivedMessage};
 use pumphouse_contract::copy::names;
 use pumphouse_contract::{
-    Attempt, Counted, Delivery, HeaderValue, Headers, Lease, Message, Receipt, Timestamp,
+    Attempt, Counted, Delivery, HeaderValue, Headers, Lease, Message, Packed, Receipt, Timestamp,
 };
 
-use crate::outgoing::EMPTY;
-use crate::packed::{self, Header, Packed};
-use crate::{CONTENT_TYPE, ENCODING, trace};
+use crate::outgoing::{EMPTY, Header};
+use crate::{CONTENT_TYPE, ENCODING, packed, trace};
 
 /// How a source reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

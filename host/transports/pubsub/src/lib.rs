@@ -14,6 +14,8 @@ mod capabilities;
 mod client;
 mod credentials;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod incoming;
 mod name;
 mod outgoing;

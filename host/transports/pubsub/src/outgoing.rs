@@ -2,10 +2,10 @@
 
 use bytes::{Bytes, BytesMut};
 use pumphouse_contract::copy::{names, shorten};
-use pumphouse_contract::{HeaderValue, Outgoing, Stamp};
+use pumphouse_contract::{HeaderValue, Outgoing, Packed, Stamp};
 use sha2::{Digest, Sha256};
 
-use crate::packed::{self, Header, LONGEST_VALUE, Packed};
+use crate::packed::{self, LONGEST_VALUE};
 use crate::{CONTENT_TYPE, ENCODING};
 
 /// The most attributes of one message.
@@ -37,6 +37,9 @@ pub(crate) const EMPTY: &str = "empty";
 
 /// What other programs look at first stays an attribute of its own as long as anything else can be packed.
 const KEPT: [&str; 4] = [CONTENT_TYPE, "type", "traceparent", "tracestate"];
+
+/// A header on its way.
+pub(crate) type Header = (String, HeaderValue);
 
 /// A message ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use google_cloud_pubsub::error::PublishError as Unpublished;
 use google_cloud_pubsub::model;
-use pumphouse_contract::Outgoing;
 use pumphouse_contract::ports::{BoxFuture, Depth, PublishError, Sink};
+use pumphouse_contract::{Outgoing, with_causes};
 
-use crate::calls::{Fault, Kind, of_library, text_of};
+use crate::calls::{Fault, Kind, of_library};
 use crate::outgoing::{Wire, fit};
 use crate::{ProvisionError, Pubsub, SinkSpec, provision};
 
@@ -97,7 +97,7 @@ fn fault_of(error: Unpublished) -> Fault {
     match &error {
         Unpublished::Rpc(error) => of_library(error),
         // It stopped, as at the end of the process, or it answered without an id.
-        _ => Fault::unavailable(text_of(&error)),
+        _ => Fault::unavailable(with_causes(&error)),
     }
 }
 

@@ -1,10 +1,10 @@
 //! One request: its bound, and what its failure means.
 
-use std::error::Error as StdError;
 use std::future::Future;
 use std::time::Duration;
 
 use cheetah_string::CheetahString;
+use pumphouse_contract::with_causes;
 use rocketmq_client_rust::{ClientError, ClientResult};
 use rocketmq_protocol::protocol::remoting_command::RemotingCommand;
 
@@ -59,8 +59,8 @@ impl From<ClientError> for Fault {
     fn from(error: ClientError) -> Self {
         let code = error.broker_response_code();
         let text = match phase(&error) {
-            Some(phase) => format!("{} ({phase})", text_of(&error)),
-            None => text_of(&error),
+            Some(phase) => format!("{} ({phase})", with_causes(&error)),
+            None => with_causes(&error),
         };
         Self { meaning: code.map_or(Meaning::Unavailable, meaning), text, code }
     }
@@ -121,20 +121,4 @@ fn phase(error: &ClientError) -> Option<String> {
 /// A limit as the client spells it.
 pub(crate) fn millis(limit: Duration) -> u64 {
     u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// An error with its causes; one that says the same as its effect is left out.
-pub(crate) fn text_of(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut said = text.clone();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if more != said {
-            text = format!("{text}: {more}");
-            said = more;
-        }
-        cause = error.source();
-    }
-    text
 }

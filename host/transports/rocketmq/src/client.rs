@@ -3,15 +3,15 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pumphouse_contract::Clock;
 use pumphouse_contract::ports::{Sink, Source};
+use pumphouse_contract::{Clock, with_causes};
 use rocketmq_client_rust::{
     AclClientRPCHook, ClientConfig, ClientInstanceHandle, ClientResult, ClientRpcHook,
     ClientRuntime, ClientRuntimeConfig, SessionCredentials, TelemetryHandle,
 };
 use rocketmq_runtime::{RuntimeConfig, RuntimeOwner, ShutdownDeadline};
 
-use crate::calls::{Fault, text_of};
+use crate::calls::Fault;
 use crate::provision;
 use crate::sink::TopicSink;
 use crate::source::PopSource;
@@ -74,7 +74,7 @@ impl Rocketmq {
         ensure_crypto();
         let client = Client::new(&settings)?;
         let first = client.handle().map_err(|fault| RocketmqError::Client(fault.text))?;
-        first.start().await.map_err(|error| RocketmqError::Client(text_of(&error)))?;
+        first.start().await.map_err(|error| RocketmqError::Client(with_causes(&error)))?;
         client.give_back(first);
         let RocketmqSettings { namespace, timeouts, clock, .. } = settings;
         Ok(Self { client: Arc::new(client), namespace: namespace.map(Into::into), timeouts, clock })
@@ -155,11 +155,11 @@ impl Client {
             ClientRuntimeConfig { shutdown_timeout: CLOSE, ..ClientRuntimeConfig::default() },
             TelemetryHandle::noop(),
         );
-        let runtime = runtime.map_err(|error| failed(text_of(&error)))?;
+        let runtime = runtime.map_err(|error| failed(with_causes(&error)))?;
         Ok(Self {
             owner: Mutex::new(Some(owner)),
             runtime,
-            config: config(settings).map_err(|error| failed(text_of(&error)))?,
+            config: config(settings).map_err(|error| failed(with_causes(&error)))?,
             hook: settings.access.as_ref().map(hook),
             idle: Mutex::default(),
         })

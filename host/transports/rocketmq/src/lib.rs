@@ -14,6 +14,9 @@ mod capabilities;
 mod client;
 mod doubts;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
+mod hurry;
 mod incoming;
 mod inflate;
 mod names;
@@ -24,6 +27,7 @@ mod provision;
 mod queues;
 mod receipt;
 mod request;
+mod resting;
 mod routes;
 mod settings;
 mod settle;
@@ -51,8 +55,9 @@ pub const ENCODING: &str = "pumphouse-encoding";
 /// texts without the characters U+0001 and U+0002; empty ones are dropped; some names are RocketMQ's own. A copy is
 /// made to fit, in this order:
 ///
-/// 1. Left out: what RocketMQ writes to route, delay, count and trace a message (`POP_CK`, `DELAY`, `REAL_TOPIC`,
-///    …), and the counters of other brokers. Empty metadata, which a source that knows copies puts in again.
+/// 1. Left out: the counters that brokers write into headers, as on every transport. Empty metadata, which a source
+///    that knows copies puts in again. What RocketMQ itself wrote to route, delay and trace the original (`POP_CK`,
+///    `DELAY`, `REAL_TOPIC`, …) is not a header of it, and so not of the copy.
 /// 2. Shortened on a character's border and ended in `…`: the metadata to 1,024 bytes each; the description to
 ///    15,871, and to 1,024 where the headers need the room. The metadata are properties of their own; U+0001 and
 ///    U+0002 in them become U+FFFD.

@@ -9,9 +9,10 @@ pub(crate) const GROUP: &str = "__SHARDINGKEY";
 /// The id that its sender gave the message, which stays over redeliveries.
 pub(crate) const ID: &str = "UNIQ_KEY";
 
-/// What RocketMQ and its clients write to route, delay, count and trace a message. None of it is a header, and none
-/// travels on a copy: a delay would delay the copy, and a receipt or a counter would mislead.
-const SYSTEM: [&str; 60] = [
+/// What RocketMQ and its clients write to route, delay, count and trace a message. On what is received none of it is a
+/// header. A header of that name, of another transport, is none of these on a copy: a delay would delay the copy, and a
+/// receipt would mislead.
+pub(crate) const SYSTEM: [&str; 60] = [
     GROUP,
     ID,
     "1ST_POP_TIME",

@@ -2,11 +2,12 @@
 
 use bytes::{Bytes, BytesMut};
 use pumphouse_contract::copy::{names as metadata, shorten};
-use pumphouse_contract::{HeaderValue, Outgoing, Stamp};
+use pumphouse_contract::packed::behind;
+use pumphouse_contract::{HeaderValue, Outgoing, Packed, Stamp};
 use sha2::{Digest, Sha256};
 
 use crate::names::{self, GROUP};
-use crate::packed::{self, EMPTY, EMPTY_BODY, Header, Packed};
+use crate::packed::{EMPTY, EMPTY_BODY};
 use crate::{CONTENT_TYPE, ENCODING, Kind, PACKED};
 
 /// The most bytes of a message's properties: what RocketMQ's store takes (32,767), less what it adds to them by and
@@ -41,6 +42,9 @@ pub(crate) struct Wire {
 
 /// A name and its value.
 type Property = (String, String);
+
+/// A header on its way.
+type Header = (String, HeaderValue);
 
 impl Wire {
     fn new(body: Bytes, properties: Vec<Property>, group: Option<String>) -> Self {
@@ -191,10 +195,10 @@ fn copy(own: Vec<Header>, group: Group, body: Bytes, stamp: &Stamp) -> Wire {
     // The description gives way before a header does.
     let excess = (fixed + sorted.size()).saturating_sub(MOST);
     let cut = shorten_description(&mut properties, excess);
-    let behind = sorted.arrange(MOST.saturating_sub(fixed - cut));
+    let behind_body = sorted.arrange(MOST.saturating_sub(fixed - cut));
     properties.extend(sorted.properties());
     let body = if body.is_empty() { Bytes::from_static(EMPTY_BODY.as_bytes()) } else { body };
-    let body = behind.map_or(body.clone(), |text| behind_body(&body, &text));
+    let body = behind_body.map_or(body.clone(), |text| joined(&body, &text));
     Wire::new(body, properties, group.wire)
 }
 
@@ -222,7 +226,7 @@ fn shorten_description(properties: &mut [Property], excess: usize) -> usize {
     cut
 }
 
-fn behind_body(body: &Bytes, text: &str) -> Bytes {
+fn joined(body: &Bytes, text: &str) -> Bytes {
     let mut whole = BytesMut::with_capacity(body.len() + text.len());
     whole.extend_from_slice(body);
     whole.extend_from_slice(text.as_bytes());
@@ -240,13 +244,10 @@ struct Sorted {
 
 impl Sorted {
     fn new(own: Vec<Header>, group: Option<String>) -> Self {
-        let packed = Packed { group, ..Packed::default() };
+        let packed = Packed { ordering_key: group, ..Packed::default() };
         let mut sorted = Self { placed: Vec::with_capacity(own.len()), packed, property: None };
         for (name, value) in own {
-            if metadata::RESERVED.contains(&&*name)
-                || metadata::COUNTERS.contains(&&*name)
-                || names::is_system(&name)
-            {
+            if metadata::RESERVED.contains(&&*name) || metadata::COUNTERS.contains(&&*name) {
                 continue;
             }
             sorted.add(name, value);
@@ -287,14 +288,14 @@ impl Sorted {
             return None;
         }
         // The longest that it gets.
-        self.property = Some(packed::behind(usize::MAX));
+        self.property = Some(behind(usize::MAX));
         while self.size() > room {
             let Some((name, text, number)) = self.placed.pop() else { break };
             let value = if number { HeaderValue::Number(text) } else { HeaderValue::Text(text) };
             self.packed.headers.push((name, value));
         }
         let text = self.text().unwrap_or_default();
-        self.property = Some(packed::behind(text.len()));
+        self.property = Some(behind(text.len()));
         Some(text)
     }
 

@@ -9,7 +9,7 @@ use rocketmq_protocol::protocol::body::message_codec::{
     DecodedMessageFrame as Frame, decode_message_frame,
 };
 use rocketmq_protocol::protocol::header::pop_message_request_header::PopMessageRequestHeader;
-use rocketmq_protocol::protocol::header::pop_message_response_header::PopMessageResponseHeader as Header;
+pub(crate) use rocketmq_protocol::protocol::header::pop_message_response_header::PopMessageResponseHeader as Header;
 use rocketmq_protocol::protocol::remoting_command::RemotingCommand;
 
 use crate::calls::{Fault, SUCCESS, exchange, millis};
@@ -56,8 +56,7 @@ impl Popper {
             Fault::unavailable(format!("the answer of a pop can't be read: {error}"))
         })?;
         let body = answer.take_body().unwrap_or_default();
-        let answer = Answer { header, broker: &broker.name, lease, reading: self.reading };
-        Ok(answer.deliveries(body))
+        Ok(deliveries(header, &broker.name, lease, self.reading, body))
     }
 
     fn header(&self, ask: Ask) -> PopMessageRequestHeader {
@@ -81,6 +80,17 @@ impl Popper {
             topic_request_header: None,
         }
     }
+}
+
+/// Every message of a broker's answer that can be settled.
+pub(crate) fn deliveries(
+    header: Header,
+    broker: &str,
+    lease: Lease,
+    reading: Reading,
+    body: Bytes,
+) -> Vec<Delivery> {
+    Answer { header, broker, lease, reading }.deliveries(body)
 }
 
 /// What a broker answered.

@@ -7,23 +7,12 @@ use std::time::Duration;
 use cheetah_string::CheetahString;
 use rocketmq_client_rust::JavaHashCode;
 use rocketmq_protocol::protocol::route::topic_route_data::TopicRouteData;
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use crate::Rocketmq;
 use crate::calls::{Fault, Meaning, bounded, millis};
-
-/// How old a route gets before the name server is asked again.
-const FRESH: Duration = Duration::from_secs(30);
-
-/// How soon it is asked again where it could not be, and how long a broker that failed is passed over.
-const AGAIN: Duration = Duration::from_secs(5);
-
-/// How long a publish waits for a new route while there is an old one.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// The number of a broker that is no copy of another.
-const MASTER: u64 = 0;
+use crate::resting::{Resting, reach};
+use crate::routes::{AGAIN, FRESH, MASTER, PATIENCE};
+use crate::{Rocketmq, request};
 
 pub(crate) const WRITABLE: u32 = 2;
 
@@ -52,8 +41,7 @@ struct Known {
     queues: Arc<[Queue]>,
     /// When the name server is to be asked again; none for at once.
     due: Option<Instant>,
-    /// Brokers that failed and did not answer since, and until when they are passed over.
-    resting: Vec<(CheetahString, Instant)>,
+    resting: Resting,
 }
 
 impl Queues {
@@ -82,13 +70,8 @@ impl Queues {
     /// there are others.
     pub(crate) async fn next(&self) -> Result<Queue, Fault> {
         let queues = self.current().await?;
-        let now = Instant::now();
-        let resting = self.known().resting.clone();
-        let rests = |queue: &&Queue| {
-            resting.iter().any(|(broker, until)| *broker == queue.broker && *until > now)
-        };
-        let awake: Vec<&Queue> = queues.iter().filter(|queue| !rests(queue)).collect();
-        let awake = if awake.is_empty() { queues.iter().collect() } else { awake };
+        let known = self.known();
+        let awake = known.resting.awake(&queues, |queue| &queue.broker);
         let at = self.next.fetch_add(1, Ordering::Relaxed).checked_rem(awake.len());
         at.and_then(|at| awake.get(at).map(|&queue| queue.clone())).ok_or_else(unwritable)
     }
@@ -98,30 +81,19 @@ impl Queues {
         let mut known = self.known();
         known.due = None;
         if matches!(fault.meaning, Meaning::Unavailable | Meaning::Busy | Meaning::Denied) {
-            known.resting.retain(|(broker, _)| *broker != queue.broker);
-            known.resting.push((queue.broker.clone(), Instant::now() + AGAIN));
+            known.resting.add(&queue.broker);
         }
     }
 
     /// Takes note that a broker answered.
     pub(crate) fn answered(&self, queue: &Queue) {
-        self.known().resting.retain(|(broker, _)| *broker != queue.broker);
+        self.known().resting.remove(&queue.broker);
     }
 
-    /// Whether a broker that failed can be connected to again. The client is not asked: after five connections that
-    /// failed it would try none for half a minute. One that did not fail is not tried.
+    /// Whether a broker that failed can be connected to again. One that did not fail is not tried.
     pub(crate) async fn reach(&self, queue: &Queue) -> Result<(), Fault> {
-        if !self.known().resting.iter().any(|(broker, _)| *broker == queue.broker) {
-            return Ok(());
-        }
-        let connect = TcpStream::connect(queue.address.as_str());
-        let why = match tokio::time::timeout(PATIENCE, connect).await {
-            Ok(Ok(_)) => return Ok(()),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("no answer within {PATIENCE:?}"),
-        };
-        let address = &queue.address;
-        Err(Fault::unavailable(format!("broker {address} can't be connected to: {why}")))
+        let failed = self.known().resting.has(&queue.broker);
+        if failed { reach(&queue.address).await } else { Ok(()) }
     }
 
     async fn current(&self) -> Result<Arc<[Queue]>, Fault> {
@@ -164,11 +136,7 @@ impl Queues {
     }
 
     async fn question(&self, limit: Duration, before: &[Queue]) -> Result<Vec<Queue>, Fault> {
-        let answer = {
-            let handle = self.rocketmq.lease()?;
-            bounded(limit, handle.topic_route(&self.topic, millis(limit))).await?
-        };
-        match answer {
+        match request::route(&self.rocketmq, &self.topic, limit).await? {
             Some(route) => writable(&route),
             None => Err(self.absent(limit, before).await),
         }

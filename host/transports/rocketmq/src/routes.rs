@@ -5,23 +5,23 @@ use std::time::Duration;
 
 use cheetah_string::CheetahString;
 use rocketmq_protocol::protocol::route::topic_route_data::TopicRouteData;
-use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use crate::Rocketmq;
-use crate::calls::{Fault, Meaning, bounded, millis};
+use crate::calls::{Fault, Meaning};
+use crate::resting::{Resting, reach};
+use crate::{Rocketmq, request};
 
 /// How old a route gets before the name server is asked again.
-const FRESH: Duration = Duration::from_secs(30);
+pub(crate) const FRESH: Duration = Duration::from_secs(30);
 
-/// How soon it is asked again where it could not be, and how long a broker that failed is left out at most.
-const AGAIN: Duration = Duration::from_secs(5);
+/// How soon it is asked again where it could not be.
+pub(crate) const AGAIN: Duration = Duration::from_secs(5);
 
 /// How long a call waits for a new route while it has an old one.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The number of a broker that is no copy of another.
-const MASTER: u64 = 0;
+pub(crate) const MASTER: u64 = 0;
 
 const READABLE: u32 = 4;
 
@@ -50,8 +50,7 @@ struct Known {
     due: Option<Instant>,
     /// Whether a broker failed since it was asked.
     doubted: bool,
-    /// Brokers that failed, and until when they are left out.
-    resting: Vec<(CheetahString, Instant)>,
+    resting: Resting,
 }
 
 impl Routes {
@@ -71,13 +70,8 @@ impl Routes {
     /// There is no route, and none that was known before.
     pub(crate) async fn to_read(self: &Arc<Self>) -> Result<Vec<Broker>, Fault> {
         let brokers = self.current().await?;
-        let now = Instant::now();
         let known = self.known();
-        let rests = |broker: &Broker| {
-            known.resting.iter().any(|(name, until)| *name == broker.name && *until > now)
-        };
-        let awake: Vec<Broker> = brokers.iter().filter(|it| !rests(it)).cloned().collect();
-        Ok(if awake.is_empty() { brokers.to_vec() } else { awake })
+        Ok(known.resting.awake(&brokers, |it| &it.name).into_iter().cloned().collect())
     }
 
     /// The broker of that name.
@@ -95,34 +89,22 @@ impl Routes {
         find(&self.current().await?).ok_or_else(unknown)
     }
 
-    /// Whether a broker that failed can be connected to again. The client is not asked: after five connections that
-    /// failed it would try none for half a minute.
+    /// Whether a broker that failed can be connected to again.
     ///
     /// # Errors
     /// It can't be connected to. One that did not fail is not tried.
     pub(crate) async fn reach(&self, broker: &Broker) -> Result<(), Fault> {
-        if !self.known().resting.iter().any(|(name, _)| *name == broker.name) {
-            return Ok(());
-        }
-        let connect = TcpStream::connect(broker.address.as_str());
-        let why = match tokio::time::timeout(PATIENCE, connect).await {
-            Ok(Ok(_)) => return Ok(()),
-            Ok(Err(error)) => error.to_string(),
-            Err(_) => format!("no answer within {PATIENCE:?}"),
-        };
-        let address = &broker.address;
-        Err(Fault::unavailable(format!("broker {address} can't be connected to: {why}")))
+        let failed = self.known().resting.has(&broker.name);
+        if failed { reach(&broker.address).await } else { Ok(()) }
     }
 
     /// Takes note that a broker did not answer: the name server is asked before the next use.
     pub(crate) fn failed(&self, broker: &Broker) {
-        let until = Instant::now() + AGAIN;
-        let mut known = self.known();
-        known.doubted = true;
-        let new = !known.resting.iter().any(|(name, _)| *name == broker.name);
-        known.resting.retain(|(name, _)| *name != broker.name);
-        known.resting.push((broker.name.clone(), until));
-        drop(known);
+        let new = {
+            let mut known = self.known();
+            known.doubted = true;
+            known.resting.add(&broker.name)
+        };
         if new {
             tracing::warn!(topic = %self.topic, broker = %broker.name, "a broker does not answer");
         }
@@ -130,11 +112,7 @@ impl Routes {
 
     /// Takes note that it answered.
     pub(crate) fn answered(&self, broker: &Broker) {
-        let mut known = self.known();
-        let before = known.resting.len();
-        known.resting.retain(|(name, _)| *name != broker.name);
-        let again = known.resting.len() < before;
-        drop(known);
+        let again = self.known().resting.remove(&broker.name);
         if again {
             tracing::info!(topic = %self.topic, broker = %broker.name, "the broker answers again");
         }
@@ -197,13 +175,8 @@ impl Routes {
     }
 
     async fn question(&self, limit: Duration) -> Result<Vec<Broker>, Fault> {
-        let handle = self.rocketmq.lease()?;
-        let answer = bounded(limit, handle.topic_route(&self.topic, millis(limit))).await;
-        match answer {
-            Ok(route) => Ok(route.map(|route| readable(&route)).unwrap_or_default()),
-            Err(fault) if fault.meaning == Meaning::Missing => Ok(Vec::new()),
-            Err(fault) => Err(fault),
-        }
+        let route = request::route(&self.rocketmq, &self.topic, limit).await?;
+        Ok(route.map(|route| readable(&route)).unwrap_or_default())
     }
 
     fn missing(&self) -> Fault {

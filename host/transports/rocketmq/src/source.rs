@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::calls::{Fault, Meaning};
 use crate::capabilities::{LONGEST_DELAY, LONGEST_WAIT, RECEIVE};
 use crate::doubts::Doubts;
+use crate::hurry::Hurry;
 use crate::incoming::Reading;
 use crate::pop::Popper;
 use crate::routes::{Broker, Routes};
@@ -35,8 +36,8 @@ pub(crate) struct PopSource {
     settler: Settler,
     capabilities: Capabilities,
     turn: AtomicUsize,
-    /// A pop can't be called off; once somebody is in a hurry, none waits any more.
-    hurried: AtomicBool,
+    /// A pop can't be called off; once somebody is in a hurry, none that is sent waits any more.
+    hurry: Hurry,
 }
 
 /// The messages of several pops, and the failure of one.
@@ -93,18 +94,17 @@ impl PopSource {
             settler,
             capabilities: capabilities(spec.kind),
             turn: AtomicUsize::new(0),
-            hurried: AtomicBool::new(false),
+            hurry: Hurry::default(),
         }
     }
 
     async fn poll(&self, ask: Ask) -> Result<Vec<Delivery>, ReceiveError> {
-        let hurried = self.hurried.load(Ordering::Relaxed);
-        let wait = if hurried { Duration::ZERO } else { ask.wait.min(LONGEST_WAIT) };
+        let wait = ask.wait.min(LONGEST_WAIT);
         let (max, lease) = (ask.max.clamp(1, RECEIVE), ask.lease.min(LONGEST_DELAY));
         let until = Instant::now() + wait;
         let result = self.receive_by(until, Ask { max, wait, lease }).await;
         let deliveries = result.map_err(|fault| receive_error(&self.popper.topic, fault))?;
-        if deliveries.is_empty() && !self.hurried.load(Ordering::Relaxed) {
+        if deliveries.is_empty() && !self.hurry.is_on() {
             let left = until.saturating_duration_since(Instant::now());
             tokio::time::sleep(left.min(PAUSE)).await;
         }
@@ -112,7 +112,7 @@ impl PopSource {
     }
 
     async fn receive_by(&self, until: Instant, ask: Ask) -> Result<Vec<Delivery>, Fault> {
-        let mut brokers = self.routes.to_read().await?;
+        let mut brokers = self.hurry.bound(Instant::now(), self.routes.to_read()).await?;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let first = turn.checked_rem(brokers.len()).unwrap_or(0);
         brokers.rotate_left(first);
@@ -134,7 +134,7 @@ impl PopSource {
                 .zip(some)
                 .map(|(max, broker)| self.pop(broker, Ask { max, wait: Duration::ZERO, ..ask }));
             join_all(pops).await.into_iter().for_each(|result| caught.add(result));
-            if !caught.deliveries.is_empty() {
+            if !caught.deliveries.is_empty() || self.hurry.is_on() {
                 break;
             }
         }
@@ -150,7 +150,7 @@ impl PopSource {
     ) -> Result<Vec<Delivery>, Fault> {
         for broker in brokers.iter().cycle() {
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || self.hurried.load(Ordering::Relaxed) {
+            if left.is_zero() || self.hurry.is_on() {
                 break;
             }
             let asked = Instant::now();
@@ -165,10 +165,12 @@ impl PopSource {
     }
 
     async fn pop(&self, broker: &Broker, ask: Ask) -> Result<Vec<Delivery>, Fault> {
-        let result = match self.routes.reach(broker).await {
-            Ok(()) => self.popper.pop(broker, ask).await,
-            Err(fault) => Err(fault),
+        let wait = if self.hurry.is_on() { Duration::ZERO } else { ask.wait };
+        let request = async {
+            self.routes.reach(broker).await?;
+            self.popper.pop(broker, Ask { wait, ..ask }).await
         };
+        let result = self.hurry.bound(Instant::now() + wait, request).await;
         match &result {
             Err(fault) if fault.code.is_none() => self.routes.failed(broker),
             Err(_) => self.routes.doubt(),
@@ -208,9 +210,10 @@ impl Source for PopSource {
         Box::pin(self.settler.settle(batch))
     }
 
-    /// A pop in progress goes on: given up, it could lease messages to nobody.
+    /// A pop in progress goes on for as long as it was to wait, and a second: given up sooner, it would lease messages to
+    /// nobody. One that is not answered by then is given up; what it may bring still lapses, and is counted once more.
     fn interrupt(&self) {
-        self.hurried.store(true, Ordering::Relaxed);
+        self.hurry.begin();
     }
 
     /// Connections are shared with other subscriptions and are closed with the last of them.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use aws_sdk_sqs::config::http::HttpResponse;
 use aws_sdk_sqs::error::{ProvideErrorMetadata, SdkError};
+use pumphouse_contract::with_causes;
 
 /// What a failed call means for whoever made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +58,7 @@ where
     E: ProvideErrorMetadata + Error + 'static,
 {
     let SdkError::ServiceError(service) = error else {
-        let text = chain(error);
+        let text = with_causes(error);
         return Fault { kind: Kind::Unavailable, code: String::new(), text };
     };
     let code = service.err().code().unwrap_or_default();
@@ -69,20 +70,6 @@ where
         (kind, _) => kind,
     };
     Fault { kind, code: code.to_owned(), text: said(code, message) }
-}
-
-/// What an error says and why, each cause once, without the library's own structures.
-fn chain(error: &dyn Error) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let said = error.to_string();
-        if !parts.iter().any(|part| part.contains(&said)) {
-            parts.push(said);
-        }
-        next = error.source();
-    }
-    parts.join(": ")
 }
 
 /// Code and message of the service in one line.

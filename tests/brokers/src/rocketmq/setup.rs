@@ -8,7 +8,7 @@ use super::node::Node;
 use crate::java::Login;
 use crate::port::Port;
 use crate::process::Launch;
-use crate::{Error, install};
+use crate::{Certificate, Error, install};
 
 const NAMESRV: &str = include_str!("../../rocketmq/namesrv.conf");
 const BROKER: &str = include_str!("../../rocketmq/broker.conf");
@@ -89,6 +89,19 @@ impl Setup {
     pub fn property(mut self, name: &str, value: &str) -> Self {
         self.properties.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// Whoever speaks TLS must show this certificate, and is shown it. The tests themselves speak without.
+    #[must_use]
+    pub fn mutual_tls(self, certificate: &Certificate) -> Self {
+        let Certificate { certificate, key } = certificate;
+        self.property("tls.server.mode", "permissive")
+            .property("tls.test.mode.enable", "false")
+            .property("tls.server.certPath", certificate)
+            .property("tls.server.keyPath", key)
+            .property("tls.server.need.client.auth", "require")
+            .property("tls.server.authClient", "true")
+            .property("tls.server.trustCertPath", certificate)
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = String> {

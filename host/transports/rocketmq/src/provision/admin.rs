@@ -15,9 +15,8 @@ use tokio::time::{Instant, sleep};
 
 use super::{group, topic};
 use crate::calls::{Fault, Meaning, bounded, millis};
+use crate::routes::MASTER;
 use crate::{Kind, ProvisionError, Rocketmq, request};
-
-const MASTER: u64 = 0;
 
 /// How often a route is asked for that is not there yet.
 const ROUTE_POLL: Duration = Duration::from_millis(50);

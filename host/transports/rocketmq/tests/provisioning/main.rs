@@ -12,3 +12,6 @@ mod common;
 mod creating;
 mod differences;
 mod tls;
+
+#[path = "../shared/mod.rs"]
+mod shared;

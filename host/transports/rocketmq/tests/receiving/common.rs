@@ -1,13 +1,14 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pumphouse_contract::ports::{Action, Ask, Settlement, Source, Unsettled};
-use pumphouse_contract::{Clock, Count, Delivery, Mono, Timestamp};
-use pumphouse_rocketmq::{Kind, Provision, Rocketmq, RocketmqSettings, SourceSpec};
+use pumphouse_contract::{Count, Delivery};
+use pumphouse_rocketmq::{Kind, Provision, Rocketmq, RocketmqSettings, SourceSpec, Timeouts};
 use pumphouse_test_brokers::remoting::{call, code};
 use pumphouse_test_brokers::{RocketMq, Setup, TopicKind};
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
+
+pub(crate) use crate::shared::own;
 
 /// How long a message that is there may take to come, a redelivery's round of the broker included.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
@@ -24,26 +25,9 @@ pub(crate) async fn server() -> MutexGuard<'static, RocketMq> {
     SERVER.get_or_init(start).await.lock().await
 }
 
-/// A server that a test has for itself.
-pub(crate) async fn own(setup: Setup) -> RocketMq {
-    RocketMq::start(setup).await.expect("the server starts")
-}
-
-struct TestClock(Instant);
-
-impl Clock for TestClock {
-    fn wall(&self) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-        Timestamp(since.as_millis().try_into().expect("a date of ours"))
-    }
-
-    fn mono(&self) -> Mono {
-        Mono(self.0.elapsed())
-    }
-}
-
+/// With the limits that a host has, which some of the tests measure.
 pub(crate) fn settings(namesrv: &str) -> RocketmqSettings {
-    RocketmqSettings::new(vec![namesrv.to_owned()], Arc::new(TestClock(Instant::now())))
+    RocketmqSettings { timeouts: Timeouts::default(), ..crate::shared::settings(namesrv) }
 }
 
 /// A topic with a group of the same name, and who reads it.
@@ -74,7 +58,7 @@ impl Room {
         kind: Kind,
         queues: u32,
     ) -> Self {
-        let name = unique();
+        let name = crate::shared::unique("room");
         let is_fifo = kind == Kind::Fifo;
         let topic = if is_fifo { TopicKind::Fifo } else { TopicKind::Normal };
         server.create_topic(&name, queues, topic).await.expect("a topic");
@@ -143,12 +127,6 @@ pub(crate) fn spec(name: &str, kind: Kind) -> SourceSpec {
 
 pub(crate) async fn open(rocketmq: &Rocketmq, name: &str, kind: Kind) -> Arc<dyn Source> {
     rocketmq.source(spec(name, kind)).await.expect("a source")
-}
-
-/// A name that no other test uses.
-pub(crate) fn unique() -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    format!("room-{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Sends as a foreign program does, with the properties as they are on the wire.

@@ -62,6 +62,52 @@ async fn c_2_a_pop_whose_answer_was_lost_is_counted() {
     }
 }
 
+/// A drain waits for a pop without an answer as long as the pop itself was to wait, and a second. What it took comes
+/// again all the same, counted once more.
+#[tokio::test]
+async fn c_2_a_pop_without_an_answer_is_given_up_in_a_hurry() {
+    let (room, proxy) = behind_proxy(Kind::Normal).await;
+    // The route is asked once.
+    assert!(room.source.receive(ask(1, Duration::ZERO, LONG)).await.expect("nothing").is_empty());
+    room.send("body").await;
+    let lost = proxy.on(code::POP_MESSAGE).nth(1).drop_after();
+    let begun = Instant::now();
+    let hurry = async {
+        tokio::time::sleep(SECOND / 2).await;
+        room.source.interrupt();
+    };
+    let (got, ()) = tokio::join!(room.source.receive(ask(1, 2 * SECOND, 2 * SECOND)), hurry);
+    let error = got.expect_err("no answer");
+    assert!(matches!(error, ReceiveError::Unavailable(..)) && lost.count() == 1, "{error}");
+    // Without a hurry it is 10 s.
+    let took = begun.elapsed();
+    assert!((3 * SECOND..7 * SECOND).contains(&took), "{took:?}");
+    let again = room.one().await;
+    assert_eq!(count(&again), Count(1));
+    room.ack(&again).await;
+}
+
+/// A pop of which the connection was closed just then is no different, and what is asked afterwards is answered.
+#[tokio::test]
+async fn a_pop_of_a_closed_connection_is_given_up_in_a_hurry() {
+    for kind in [Kind::Normal, Kind::Fifo] {
+        let (room, proxy) = behind_proxy(kind).await;
+        let begun = Instant::now();
+        let close = async {
+            assert!(proxy.wait_for(code::POP_MESSAGE, 1, SOON).await, "a pop");
+            tokio::time::sleep(SECOND / 5).await;
+            proxy.cut().await;
+            room.source.interrupt();
+        };
+        let (got, ()) = tokio::join!(room.source.receive(ask(1, 2 * SECOND, LONG)), close);
+        assert!(matches!(got, Err(ReceiveError::Unavailable(..))), "{got:?}");
+        assert!(begun.elapsed() < 7 * SECOND, "{kind:?}: {:?}", begun.elapsed());
+        room.send("body").await;
+        let got = room.one().await;
+        room.ack(&got).await;
+    }
+}
+
 /// C-9: an acknowledgement that was done and never confirmed is asked again, which harms nothing.
 #[tokio::test]
 async fn c_9_a_lost_acknowledgement_is_asked_again() {

@@ -14,3 +14,6 @@ mod ordered;
 mod receiving;
 mod settling;
 mod several;
+
+#[path = "../shared/mod.rs"]
+mod shared;

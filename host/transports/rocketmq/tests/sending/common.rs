@@ -1,17 +1,17 @@
 //! The server, connections, and what a test sends and reads.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use pumphouse_contract::ports::{Action, Ask, Settlement, Sink, Source};
 use pumphouse_contract::{
-    Clock, Count, Delivery, Message, Mono, Outgoing, Provenance, Reason, Timestamp, Why,
-    rejected_copy,
+    Count, Delivery, Message, Outgoing, Provenance, Reason, Timestamp, Why, rejected_copy,
 };
-use pumphouse_rocketmq::{Kind, Provision, Rocketmq, RocketmqSettings, SinkSpec, SourceSpec};
+use pumphouse_rocketmq::{Kind, Provision, Rocketmq, SinkSpec, SourceSpec};
 use pumphouse_test_brokers::{Received, RocketMq, Setup};
 use tokio::sync::OnceCell;
+
+pub(crate) use crate::shared::{own, settings, unique};
 
 /// How long a message that is there may take to come.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
@@ -20,38 +20,6 @@ pub(crate) const SOON: Duration = Duration::from_secs(20);
 pub(crate) async fn server() -> &'static RocketMq {
     static SERVER: OnceCell<RocketMq> = OnceCell::const_new();
     SERVER.get_or_init(|| own(Setup::default())).await
-}
-
-/// A server that a test has for itself.
-pub(crate) async fn own(setup: Setup) -> RocketMq {
-    RocketMq::start(setup).await.expect("the server starts")
-}
-
-/// A name that no other test uses.
-pub(crate) fn unique(stem: &str) -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    format!("{stem}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-struct TestClock(Instant);
-
-impl Clock for TestClock {
-    fn wall(&self) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-        Timestamp(since.as_millis().try_into().expect("a date of ours"))
-    }
-
-    fn mono(&self) -> Mono {
-        Mono(self.0.elapsed())
-    }
-}
-
-pub(crate) fn settings(namesrv: &str) -> RocketmqSettings {
-    let mut settings =
-        RocketmqSettings::new(vec![namesrv.to_owned()], Arc::new(TestClock(Instant::now())));
-    // The servers share a small machine with everything else that is tested.
-    settings.timeouts.admin = Duration::from_secs(30);
-    settings
 }
 
 pub(crate) async fn connect(namesrv: &str) -> Rocketmq {

@@ -143,6 +143,10 @@ async fn c_11_headers_that_are_no_properties_survive_a_copy() {
         ("", HeaderValue::from("no name")),
         ("empty", HeaderValue::from("")),
         ("CORRELATION_ID", HeaderValue::from("c-1")),
+        ("POP_CK", HeaderValue::from("7 1700000000000 1000 3 1 broker-9 5 9")),
+        ("UNIQ_KEY", HeaderValue::from("another's")),
+        ("__SHARDINGKEY", HeaderValue::from("another's")),
+        ("__RMQ.TRANSIENT.X", HeaderValue::from("1")),
         ("parted", HeaderValue::from("a\u{2}b\u{1}c")),
         ("bytes", HeaderValue::Binary(Bytes::from_static(b"\0\xff"))),
         ("number", HeaderValue::Number("12".into())),
@@ -166,7 +170,7 @@ async fn c_11_headers_that_are_no_properties_survive_a_copy() {
             assert_eq!(copy.message.headers.get(name), Some(value), "{name}");
         }
         assert_eq!(copy.message.headers.len(), headers.len() + 8);
-        assert_eq!(copy.message.body, "body");
+        assert_eq!((&copy.message.body[..], &copy.message.ordering_key), (&b"body"[..], &None));
         ack(copies.as_ref(), &copy).await;
     }
     rocketmq.close().await;
@@ -191,6 +195,8 @@ async fn c_11_the_copy_of_a_delayed_message_comes_at_once() {
     destination.publish(copy).await.expect("published");
     let copy = one(copies.as_ref()).await;
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
-    assert_eq!(copy.message.headers.len(), 8, "{:?}", copy.message.headers);
+    let shown = ["DELAY", "TIMER_DELAY_SEC"].map(|name| copy.message.headers.text(name));
+    assert_eq!(shown, [Some("9"), Some("3600")]);
+    assert_eq!(copy.message.headers.len(), 8 + 2, "{:?}", copy.message.headers);
     rocketmq.close().await;
 }

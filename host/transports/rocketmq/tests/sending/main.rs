@@ -11,3 +11,6 @@ mod common;
 mod copies;
 mod failing;
 mod queues;
+
+#[path = "../shared/mod.rs"]
+mod shared;
