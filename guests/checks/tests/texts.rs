@@ -42,3 +42,12 @@ fn every_misfit_is_valid_and_one_is_a_core_module() {
         assert_component(&path, &fs::read_to_string(&path).unwrap());
     }
 }
+
+#[test]
+fn every_handler_that_is_whole_is_a_valid_component() {
+    let whole = texts("whole");
+    assert!(!whole.is_empty(), "no whole handler was found");
+    for path in whole {
+        assert_component(&path, &fs::read_to_string(&path).unwrap());
+    }
+}

@@ -7,7 +7,10 @@ use pumphouse_sdk::{Message, Outcome};
 
 pumphouse_sdk::handler!(handle);
 
-fn handle(_message: Message) -> Outcome {
+fn handle(message: Message) -> Outcome {
+    if message.body == b"good" {
+        return Outcome::ack();
+    }
     Outcome::unacceptable(findings().join("\n"))
 }
 

@@ -7,6 +7,9 @@ use pumphouse_sdk::{Message, Outcome};
 
 pumphouse_sdk::handler!(handle);
 
-fn handle(_message: Message) -> Outcome {
+fn handle(message: Message) -> Outcome {
+    if message.body == b"good" {
+        return Outcome::ack();
+    }
     Outcome::unacceptable(get_random_bytes(1 << 40).len())
 }

@@ -6,7 +6,10 @@ use pumphouse_sdk::{Message, Outcome};
 
 pumphouse_sdk::handler!(handle);
 
-fn handle(_message: Message) -> Outcome {
+fn handle(message: Message) -> Outcome {
+    if message.body == b"good" {
+        return Outcome::ack();
+    }
     std::thread::sleep(Duration::from_secs(60));
     Outcome::ack()
 }

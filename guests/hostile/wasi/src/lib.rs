@@ -2,7 +2,7 @@
 
 #![cfg(target_family = "wasm")]
 
-pub use wasi::clocks::monotonic_clock::subscribe_duration;
+pub use wasi::clocks::monotonic_clock::{now, resolution, subscribe_duration};
 pub use wasi::random::random::get_random_bytes;
 
 wit_bindgen::generate!({ path: "wit", world: "calls", generate_all });
