@@ -15,6 +15,8 @@ mod calls;
 mod client;
 mod envelope;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod incoming;
 mod labels;
 mod name;
