@@ -34,8 +34,9 @@
 //! # What a handler may do
 //!
 //! Nothing is granted by default. A component that uses [`log`] needs `grants.logging`, one that uses
-//! [`config`] needs `grants.config`; a component that uses neither imports neither. Files, the network,
-//! environment variables and arguments do not exist for a handler.
+//! [`config`] needs `grants.config`, one that uses [`secrets`] needs `grants.secrets`; a component that uses
+//! none of them imports none. Outgoing HTTP is `wasi:http`, with a crate of your choice, and needs
+//! `grants.http`. Files, sockets, environment variables and arguments do not exist for a handler.
 
 // The bindings name this crate as the handler's own crate does.
 #[cfg(target_family = "wasm")]
@@ -45,6 +46,7 @@ pub mod config;
 pub mod log;
 mod message;
 mod outcome;
+pub mod secrets;
 #[cfg(target_family = "wasm")]
 #[doc(hidden)]
 pub mod wit;

@@ -19,6 +19,16 @@ pub mod bindings {
     });
 }
 
+/// A world of its own, so that a handler without secrets is what it was.
+#[allow(unsafe_code, clippy::all, clippy::restriction)]
+mod secrets_bindings {
+    wit_bindgen::generate!({
+        path: "wit",
+        world: "pumphouse:secrets/client",
+        runtime_path: "::pumphouse_sdk::wit::runtime",
+    });
+}
+
 pub use bindings::export_handler as export;
 pub use bindings::exports::pumphouse::handler::incoming_handler::Guest;
 pub use bindings::pumphouse::handler::types::{Message, Outcome};
@@ -83,6 +93,12 @@ pub(crate) fn log(level: Level, context: &str, text: &str) {
         Level::Critical => logging::Level::Critical,
     };
     logging::log(level, context, text);
+}
+
+pub(crate) mod secrets {
+    pub(crate) fn get(name: &str) -> Option<String> {
+        super::secrets_bindings::pumphouse::secrets::store::get(name)
+    }
 }
 
 pub(crate) mod config {

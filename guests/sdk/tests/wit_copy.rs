@@ -11,6 +11,10 @@ fn files(folder: &Path, root: &Path, into: &mut BTreeMap<PathBuf, String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
+            // Others' worlds are the host's business alone.
+            if path == root.join("worlds") {
+                continue;
+            }
             files(&path, root, into);
         } else {
             let text = fs::read_to_string(&path).unwrap();

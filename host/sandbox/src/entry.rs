@@ -7,44 +7,52 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use pumphouse_contract::ports::Invocation;
 use pumphouse_contract::{HeaderValue, Message, Outcome, Reason, Rejection};
 use wasmtime::component::InstancePre;
-use wasmtime::{Engine, Store};
+use wasmtime::Store;
 
 use crate::bindings::pumphouse::handler::types as wit;
 use crate::bindings::{Handler, HandlerPre};
 use crate::fit;
 use crate::guest::Guest;
+use crate::worlds::World;
+use crate::worlds::messaging::{self, Served, ServedPre};
+use crate::worlds::spin_sqs::{self, SpinSqs, SpinSqsPre};
 
 /// A component that is linked and can be instantiated.
 pub(crate) enum Entry {
     /// The world of `pumphouse:handler`.
     Handler(HandlerPre<Guest>),
+    /// The world of `wasi:messaging`.
+    Messaging(ServedPre<Guest>),
+    /// The world of Spin's trigger for SQS.
+    SpinSqs(SpinSqsPre<Guest>),
 }
 
 /// An instance that can be called.
 pub(crate) enum Instance {
     Handler(Handler),
+    Messaging(Served),
+    SpinSqs(SpinSqs),
 }
 
 impl Entry {
-    /// The world that the component exports.
+    /// Of a component that exports this world.
     ///
     /// # Errors
     /// What it exports has another shape than this host's.
-    pub(crate) fn new(pre: InstancePre<Guest>) -> wasmtime::Result<Self> {
-        let pre = HandlerPre::new(pre)?;
-        fit::check_shape(&pre)?;
-        Ok(Self::Handler(pre))
-    }
-
-    pub(crate) fn engine(&self) -> &Engine {
-        match self {
-            Self::Handler(pre) => pre.engine(),
-        }
+    pub(crate) fn new(pre: InstancePre<Guest>, world: World) -> wasmtime::Result<Self> {
+        fit::check_shape(&pre, world)?;
+        Ok(match world {
+            World::Handler => Self::Handler(HandlerPre::new(pre)?),
+            World::Messaging => Self::Messaging(ServedPre::new(pre)?),
+            World::SpinSqs => Self::SpinSqs(SpinSqsPre::new(pre)?),
+        })
     }
 
     pub(crate) async fn instantiate(&self, store: &mut Store<Guest>) -> wasmtime::Result<Instance> {
         match self {
             Self::Handler(pre) => Ok(Instance::Handler(pre.instantiate_async(store).await?)),
+            Self::Messaging(pre) => Ok(Instance::Messaging(pre.instantiate_async(store).await?)),
+            Self::SpinSqs(pre) => Ok(Instance::SpinSqs(pre.instantiate_async(store).await?)),
         }
     }
 }
@@ -64,6 +72,8 @@ impl Instance {
                 let handler = instance.pumphouse_handler_incoming_handler();
                 handler.call_handle(store, message).await.map(answer)
             }
+            Self::Messaging(instance) => messaging::call(instance, store, invocation).await,
+            Self::SpinSqs(instance) => spin_sqs::call(instance, store, invocation).await,
         }
     }
 }

@@ -13,7 +13,9 @@ use crate::journal::BudgetSpent;
 use crate::limits::Tripped;
 use crate::meter::Meter;
 use crate::settings::Limits;
+use crate::shares::Short;
 use crate::text::escaped;
+use crate::worlds::messaging::TooMuchHeld;
 
 const LONGEST_NAME: usize = 200;
 const LONGEST_DETAIL: usize = 600;
@@ -58,16 +60,48 @@ pub(crate) fn cut(around: Circumstances<'_>) -> Fault {
     Fault { kind, detail, backtrace: Vec::new(), last_logs: around.tail }
 }
 
+/// The fault of a call that used up its time on a processor.
+pub(crate) fn cpu(around: Circumstances<'_>) -> Fault {
+    let detail = format!(
+        "the handler used {:?} of processor time, more than its limit of {:?}. Make it do less for one message, or \
+         raise `limits.cpu` if it needs more",
+        rounded(around.meter.cpu),
+        around.limits.cpu.unwrap_or_default()
+    );
+    Fault { kind: FaultKind::Cpu, detail, backtrace: Vec::new(), last_logs: around.tail }
+}
+
+/// What a call had too little of to begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// The handler's own places.
+    Concurrency,
+    /// Instances of a pool.
+    Instances(Short),
+}
+
 /// The fault of a call that never got an instance.
-pub(crate) fn never_began(limits: &Limits) -> Fault {
-    Fault::new(
-        FaultKind::Starved,
-        format!(
-            "no instance was free within the deadline of {:?}; the handler was not called. Raise \
-             `limits.concurrency`, or `host.pool_slots` if all handlers together have too few",
-            limits.deadline
+pub(crate) fn never_began(limits: &Limits, lack: Lack) -> Fault {
+    let (what, raise) = match lack {
+        Lack::Concurrency => (
+            "as many calls of the handler as may run at once had not ended",
+            "`limits.concurrency` of the handler",
         ),
-    )
+        Lack::Instances(Short::Tenant) => (
+            "the handlers of its tenant had all the instances that they may have",
+            "`limits.instances` of the tenant",
+        ),
+        Lack::Instances(Short::All) => (
+            "all handlers together had all the instances that there are",
+            "`host.pool_slots`, or lower `limits.instances` of tenants that have many",
+        ),
+    };
+    let detail = format!(
+        "no instance was free within the deadline of {:?}: {what}; the handler was not called. Raise {raise}, or \
+         lower the concurrency of its subscriptions",
+        limits.deadline
+    );
+    Fault::new(FaultKind::Starved, detail)
 }
 
 fn explain(error: &Error, trace: &[String], around: &Circumstances<'_>) -> (FaultKind, String) {
@@ -87,6 +121,9 @@ fn explain(error: &Error, trace: &[String], around: &Circumstances<'_>) -> (Faul
              streams and timers; it must drop those that it is done with"
                 .to_owned(),
         );
+    }
+    if let Some(TooMuchHeld) = error.downcast_ref() {
+        return (FaultKind::Memory, format!("{TooMuchHeld}; it must drop those that it is done with"));
     }
     match error.downcast_ref::<Trap>() {
         Some(trap) => trapped(*trap, trace, around),
@@ -137,10 +174,10 @@ fn deadline(around: &Circumstances<'_>, doing: &str) -> (FaultKind, String) {
     if meter.waited > limit / STARVED_WAIT && meter.cpu < limit / STARVED_CPU {
         let detail = format!(
             "the deadline of {limit:?} passed while the handler waited for a processor or a free \
-             instance, {:?} in all; it ran for {:?}. The host is overloaded: give it more processors, or \
-             lower the concurrency of its handlers",
+             instance, {:?} in all; it ran for {:?}. {}",
             rounded(meter.waited),
-            rounded(meter.cpu)
+            rounded(meter.cpu),
+            remedy(meter.short)
         );
         return (FaultKind::Starved, detail);
     }
@@ -150,6 +187,20 @@ fn deadline(around: &Circumstances<'_>, doing: &str) -> (FaultKind, String) {
         rounded(meter.cpu)
     );
     (FaultKind::Deadline, detail)
+}
+
+/// What helps a call that had no turn.
+fn remedy(short: Option<Short>) -> &'static str {
+    match short {
+        Some(Short::Tenant) => {
+            "Its tenant's handlers computed in all the places that they may have: raise `limits.runnable` of the \
+             tenant, or lower the concurrency of its handlers"
+        }
+        Some(Short::All) | None => {
+            "The host is overloaded: give it more processors, raise `limits.weight` of the tenant, or lower the \
+             concurrency of its handlers"
+        }
+    }
 }
 
 fn limit(tripped: Tripped, limits: &Limits) -> (FaultKind, String) {

@@ -2,21 +2,29 @@
 
 use std::fmt;
 
-use wasmtime::component::Component;
 use wasmtime::component::types::ComponentItem;
+use wasmtime::component::{Component, ComponentNamedList, InstancePre, Lift, Lower, Resource};
 use wasmtime::{Engine, error::Context};
 
-use crate::bindings::HandlerPre;
 use crate::bindings::pumphouse::handler::types::{Message, Outcome};
 use crate::settings::{Grants, Limits};
+use crate::worlds::{World, messaging, spin_sqs};
 
 /// The version of the package `pumphouse:handler` that this host speaks.
 pub const SPOKEN: &str = "1.0.0";
 
-const EXPORT: &str = "pumphouse:handler/incoming-handler";
 const HANDLE: &str = "handle";
 const LOGGING: Interface<'_> = Interface { name: "wasi:logging/logging", version: "0.1.0-draft" };
 const CONFIG: Interface<'_> = Interface { name: "wasi:config/store", version: "0.2.0-rc.1" };
+const SECRETS: Interface<'_> = Interface { name: "pumphouse:secrets/store", version: "1.0.0" };
+const HTTP: Interface<'_> = Interface { name: "wasi:http/outgoing-handler", version: "0.2.0" };
+const HTTP_TYPES: Interface<'_> = Interface { name: "wasi:http/types", version: "0.2.0" };
+const MESSAGING_TYPES: Interface<'_> =
+    Interface { name: "wasi:messaging/types", version: "0.2.0-draft" };
+
+/// The packages whose grant is to come, and the names that are kept for it.
+const RESERVED: [(&str, &str); 2] =
+    [("wasi:keyvalue", "grants.key_value"), ("wasi:messaging", "grants.publish")];
 
 /// The packages that compiled guests import whatever they do. They are there and give nothing.
 const SEALED: [&str; 6] =
@@ -36,6 +44,23 @@ pub enum Misfit {
         import: String,
         /// The line of the configuration that grants it.
         grant: &'static str,
+    },
+    /// It imports what a grant will give one day.
+    #[error(
+        "it imports {import}, which this host does not offer yet; `{grant}` is reserved for it, and a component \
+         must do without until then"
+    )]
+    Reserved {
+        /// The interface.
+        import: String,
+        /// The key of the configuration that will grant it.
+        grant: &'static str,
+    },
+    /// It exports the handlers of several worlds.
+    #[error("it exports {}: it must export the handler of one world alone", found.join(" and "))]
+    SeveralWorlds {
+        /// What it exports.
+        found: Vec<String>,
     },
     /// It imports what this host has not.
     #[error("it imports {import}, which this host does not offer")]
@@ -94,14 +119,17 @@ pub struct Misfits(pub Vec<Misfit>);
 
 impl fmt::Display for Misfits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, misfit) in self.0.iter().enumerate() {
+        for (at, misfit) in self.0.iter().take(MOST_NAMED).enumerate() {
             write!(f, "{}{misfit}", if at == 0 { "" } else { "; " })?;
         }
-        Ok(())
+        match self.0.len().saturating_sub(MOST_NAMED) {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
     }
 }
 
-/// Compares what a component wants and gives with what this host gives and wants.
+/// Compares what a component wants and gives with what this host gives and wants: the world that it exports.
 ///
 /// # Errors
 /// Every misfit at once.
@@ -110,30 +138,64 @@ pub(crate) fn check(
     component: &Component,
     limits: &Limits,
     grants: &Grants,
-) -> Result<(), Misfits> {
+) -> Result<World, Misfits> {
     let ty = component.component_type();
     let exports: Vec<String> = ty.exports(engine).map(|(name, _)| name.to_owned()).collect();
-    let mut misfits: Vec<Misfit> = misfit_of_exports(&exports).into_iter().collect();
+    let world = world(&exports);
+    let mut misfits: Vec<Misfit> = world.clone().err().into_iter().collect();
     let imports = ty.imports(engine).filter(|(_, item)| needs_something(engine, &item.ty));
-    misfits.extend(imports.filter_map(|(name, _)| misfit_of_import(name, grants)));
+    let known = world.as_ref().ok().copied();
+    misfits.extend(imports.filter_map(|(name, _)| misfit_of_import(name, grants, known)));
     misfits.extend(misfits_of_size(component, limits));
-    if misfits.is_empty() { Ok(()) } else { Err(Misfits(misfits)) }
+    match world {
+        Ok(world) if misfits.is_empty() => Ok(world),
+        _ => Err(Misfits(misfits)),
+    }
 }
 
-/// Compares the handler's function with the WIT. The bindings do that only when they instantiate it.
+/// Compares the function that is called with the WIT. The bindings do that only when they instantiate it.
 ///
 /// # Errors
 /// What differs, in the engine's words.
-pub(crate) fn check_shape<T>(pre: &HandlerPre<T>) -> wasmtime::Result<()> {
-    let pre = pre.instance_pre();
-    let interface = format!("{EXPORT}@{SPOKEN}");
+pub(crate) fn check_shape<T>(pre: &InstancePre<T>, world: World) -> wasmtime::Result<()> {
+    match world {
+        World::Handler => check_function::<T, (Message<'_>,), (Outcome,)>(pre, world, HANDLE),
+        World::Messaging => check_function::<
+            T,
+            (Resource<messaging::Letter>,),
+            (Result<(), messaging::types::Error>,),
+        >(pre, world, HANDLE),
+        World::SpinSqs => check_function::<
+            T,
+            (spin_sqs::types::Message,),
+            (Result<spin_sqs::types::MessageAction, spin_sqs::types::Error>,),
+        >(pre, world, world.export()),
+    }
+}
+
+fn check_function<T, P, R>(
+    pre: &InstancePre<T>,
+    world: World,
+    function: &str,
+) -> wasmtime::Result<()>
+where
+    P: ComponentNamedList + Lower,
+    R: ComponentNamedList + Lift,
+{
     let component = pre.component();
-    let (_, index) = component.get_export(None, interface.as_str()).context("it is not there")?;
-    match component.get_export(Some(&index), HANDLE) {
+    let interface = Interface::of(world);
+    let found = if interface.version.is_empty() {
+        component.get_export(None, function)
+    } else {
+        let name = interface.to_string();
+        let (_, index) = component.get_export(None, name.as_str()).context("it is not there")?;
+        component.get_export(Some(&index), function)
+    };
+    match found {
         Some((ComponentItem::ComponentFunc(handle), _)) => handle
-            .typecheck::<(Message<'_>,), (Outcome,)>(&pre.instance_type())
-            .with_context(|| format!("the function `{HANDLE}` of {interface}")),
-        _ => Err(wasmtime::Error::msg(format!("{interface} has no function `{HANDLE}`"))),
+            .typecheck::<P, R>(&pre.instance_type())
+            .with_context(|| format!("the function `{function}` of {world}")),
+        _ => Err(wasmtime::Error::msg(format!("{interface} has no function `{function}`"))),
     }
 }
 
@@ -142,19 +204,28 @@ pub(crate) fn wants_network(engine: &Engine, component: &Component) -> bool {
     component.component_type().imports(engine).any(|(name, _)| name.starts_with("wasi:sockets/"))
 }
 
-fn misfit_of_exports(exports: &[String]) -> Option<Misfit> {
-    let expected = Interface { name: EXPORT, version: SPOKEN };
-    match exports.iter().map(|name| Interface::parse(name)).find(|found| found.name == EXPORT) {
-        Some(found) if found.fits(expected) => None,
-        Some(found) => Some(found.other_version(expected)),
-        None => Some(Misfit::MissingExport {
-            expected: expected.to_string(),
+/// The world that a component exports.
+fn world(exports: &[String]) -> Result<World, Misfit> {
+    let exported = |world: &World| {
+        let mut found = exports.iter().map(|name| Interface::parse(name));
+        Some((*world, found.find(|found| found.name == world.export())?))
+    };
+    let found: Vec<(World, Interface<'_>)> = World::ALL.iter().filter_map(exported).collect();
+    match found.as_slice() {
+        [] => Err(Misfit::MissingExport {
+            expected: Interface::of(World::Handler).to_string(),
             found: exports.iter().take(MOST_NAMED).map(|name| plain(name)).collect(),
         }),
+        [(world, found)] if found.fits(Interface::of(*world)) => Ok(*world),
+        [(world, found)] => Err(found.other_version(Interface::of(*world))),
+        several => {
+            let found = several.iter().map(|(_, found)| found.to_string()).collect();
+            Err(Misfit::SeveralWorlds { found })
+        }
     }
 }
 
-fn misfit_of_import(name: &str, grants: &Grants) -> Option<Misfit> {
+fn misfit_of_import(name: &str, grants: &Grants, world: Option<World>) -> Option<Misfit> {
     let import = Interface::parse(name);
     if import.package() == "pumphouse:handler" {
         let spoken = Interface { name: import.name, version: SPOKEN };
@@ -168,17 +239,35 @@ fn misfit_of_import(name: &str, grants: &Grants) -> Option<Misfit> {
         let spoken = Interface { name: import.name, version: SEALED_VERSION };
         return (!import.fits(spoken)).then(|| import.other_version(spoken));
     }
-    let (spoken, granted, grant) = match import.name {
-        name if name == LOGGING.name => (LOGGING, grants.logging, "grants.logging = true"),
-        name if name == CONFIG.name => {
-            (CONFIG, grants.config.is_some(), "grants.config = { name = \"value\" }")
-        }
-        _ => return Some(import.unknown()),
-    };
-    if !import.fits(spoken) {
-        return Some(import.other_version(spoken));
+    if let Some((spoken, granted, grant)) = grantable(import.name, grants) {
+        return match import.fits(spoken) {
+            true if granted => None,
+            true => Some(Misfit::NotGranted { import: import.to_string(), grant }),
+            false => Some(import.other_version(spoken)),
+        };
     }
-    (!granted).then(|| Misfit::NotGranted { import: import.to_string(), grant })
+    if import.name == MESSAGING_TYPES.name && world == Some(World::Messaging) {
+        return (!import.fits(MESSAGING_TYPES)).then(|| import.other_version(MESSAGING_TYPES));
+    }
+    let reserved = RESERVED.iter().find(|(package, _)| *package == import.package());
+    Some(reserved.map_or_else(
+        || import.unknown(),
+        |(_, grant)| Misfit::Reserved { import: import.to_string(), grant },
+    ))
+}
+
+/// An interface that a grant gives: the version that is spoken, whether it is granted, and the line that does it.
+fn grantable(name: &str, grants: &Grants) -> Option<(Interface<'static>, bool, &'static str)> {
+    const GRANT_HTTP: &str = "grants.http = [{ host = \"api.example.com\", methods = [\"GET\"] }]";
+    let http = grants.http.is_some();
+    let all = [
+        (LOGGING, grants.logging, "grants.logging = true"),
+        (CONFIG, grants.config.is_some(), "grants.config = { name = \"value\" }"),
+        (SECRETS, !grants.secrets.is_empty(), "grants.secrets.NAME = { env = \"VARIABLE\" }"),
+        (HTTP, http, GRANT_HTTP),
+        (HTTP_TYPES, http, GRANT_HTTP),
+    ];
+    all.into_iter().find(|(interface, ..)| interface.name == name)
 }
 
 /// Whether an import asks for more than the names of types.
@@ -209,6 +298,13 @@ fn misfits_of_size(component: &Component, limits: &Limits) -> Vec<Misfit> {
 struct Interface<'a> {
     name: &'a str,
     version: &'a str,
+}
+
+impl Interface<'static> {
+    /// What a component of that world exports.
+    fn of(world: World) -> Self {
+        Self { name: world.export(), version: world.version() }
+    }
 }
 
 impl<'a> Interface<'a> {
@@ -281,7 +377,11 @@ mod tests {
             ("", false),
             ("one", false),
         ] {
-            assert_eq!(Interface { name: EXPORT, version }.fits(spoken), fits, "{version}");
+            assert_eq!(
+                Interface { name: World::Handler.export(), version }.fits(spoken),
+                fits,
+                "{version}"
+            );
         }
     }
 
@@ -298,29 +398,78 @@ mod tests {
     #[test]
     fn fr_28_an_import_is_refused_by_name_and_with_the_grant() {
         let none = Grants::default();
-        let text = |name| misfit_of_import(name, &none).map(|misfit| misfit.to_string());
+        let text = |name| misfit_of_import(name, &none, None).map(|misfit| misfit.to_string());
         assert_eq!(
             text("wasi:logging/logging@0.1.0-draft").unwrap(),
             "it imports wasi:logging/logging@0.1.0-draft, which is not granted; \
              grant it with `grants.logging = true`"
         );
-        assert!(text("wasi:http/outgoing-handler@0.2.4").unwrap().contains("does not offer"));
+        let http = text("wasi:http/outgoing-handler@0.2.4").unwrap();
+        assert!(http.contains("`grants.http = [{ host = "), "{http}");
+        let secrets = text("pumphouse:secrets/store@1.0.0").unwrap();
+        assert!(secrets.contains("`grants.secrets.NAME = "), "{secrets}");
+        assert!(text("wasi:http/incoming-handler@0.2.4").unwrap().contains("does not offer"));
+        assert!(text("wasi:http/types@0.3.0").unwrap().contains("speaks"));
         assert!(text("pumphouse:handler/other@1.2.0").unwrap().contains("does not offer"));
         assert!(text("pumphouse:handler/other@2.0.0").unwrap().contains("speaks"));
         assert!(text("wasi:clocks/wall-clock@0.3.0").unwrap().contains("speaks"));
         assert_eq!(text("wasi:clocks/wall-clock@0.2.9"), None);
         let granted = Grants { logging: true, ..Grants::default() };
-        assert_eq!(misfit_of_import("wasi:logging/logging@0.1.0-draft", &granted), None);
+        assert_eq!(misfit_of_import("wasi:logging/logging@0.1.0-draft", &granted, None), None);
+    }
+
+    #[test]
+    fn fr_28_what_is_to_come_is_refused_with_the_name_that_is_kept_for_it() {
+        let text = |name, world| {
+            misfit_of_import(name, &Grants::default(), world).map(|misfit| misfit.to_string())
+        };
+        for (name, grant) in [
+            ("wasi:keyvalue/store@0.2.0-draft", "`grants.key_value` is reserved"),
+            ("wasi:messaging/producer@0.2.0-draft", "`grants.publish` is reserved"),
+            ("wasi:messaging/request-reply@0.2.0-draft", "`grants.publish` is reserved"),
+            ("wasi:messaging/types@0.2.0-draft", "`grants.publish` is reserved"),
+        ] {
+            let text = text(name, Some(World::Handler)).unwrap();
+            assert!(text.contains(grant) && text.contains(name), "{text}");
+        }
+        let messaging = Some(World::Messaging);
+        assert_eq!(text("wasi:messaging/types@0.2.0-draft", messaging), None);
+        assert!(text("wasi:messaging/types@0.3.0", messaging).unwrap().contains("speaks"));
+        assert!(text("wasi:messaging/producer@0.2.0-draft", messaging).is_some());
+    }
+
+    #[test]
+    fn fr_28_the_export_decides_the_world_and_two_are_refused() {
+        let exports =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let (own, wasi) = (
+            "pumphouse:handler/incoming-handler@1.0.3",
+            "wasi:messaging/incoming-handler@0.2.0-draft",
+        );
+        for (names, found) in [
+            (&[own][..], World::Handler),
+            (&["memory", wasi], World::Messaging),
+            (&["handle-queue-message"], World::SpinSqs),
+        ] {
+            assert_eq!(world(&exports(names)), Ok(found));
+        }
+        let other = world(&exports(&["wasi:messaging/incoming-handler@0.3.0"])).unwrap_err();
+        assert!(matches!(other, Misfit::OtherVersion { .. }), "{other}");
+        let two = world(&exports(&[wasi, own])).unwrap_err().to_string();
+        assert_eq!(
+            two,
+            format!("it exports {own} and {wasi}: it must export the handler of one world alone")
+        );
     }
 
     #[test]
     fn fr_28_a_missing_export_names_what_is_there() {
-        let misfit = misfit_of_exports(&["wasi:cli/run@0.2.0".to_owned()]).unwrap();
+        let misfit = world(&["wasi:cli/run@0.2.0".to_owned()]).unwrap_err();
         assert_eq!(
             misfit.to_string(),
             "it does not export pumphouse:handler/incoming-handler@1.0.0; \
              it exports wasi:cli/run@0.2.0"
         );
-        assert!(misfit_of_exports(&[]).unwrap().to_string().ends_with("it exports nothing"));
+        assert!(world(&[]).unwrap_err().to_string().ends_with("it exports nothing"));
     }
 }

@@ -1,21 +1,25 @@
 //! The host's side of one instance: what its imports reach.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
 use wasmtime::{Engine, Store, UpdateDeadline};
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
 use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 use crate::bindings::wasi::config::store;
 use crate::bindings::wasi::logging::logging;
-use crate::journal::{Journal, Level, Stream};
+use crate::http::{self, HttpCall};
+use crate::clocks::Coarse;
+use crate::journal::{Journal, Level, Speaker, Stream};
 use crate::limits::Limiter;
 use crate::meter;
+use crate::secrets;
 use crate::settings::{Grants, Limits};
+use crate::worlds::{World, messaging};
 
 /// Handles that a guest may hold at once: streams, pollables. Each costs the host memory.
 const MOST_HANDLES: usize = 1_024;
@@ -31,30 +35,67 @@ pub(crate) struct DeadlinePassed;
 pub(crate) struct Guest {
     /// Made at the first call that needs it: many handlers never make one.
     wasi: Option<Box<WasiCtx>>,
-    table: ResourceTable,
-    config: Option<Arc<BTreeMap<String, String>>>,
+    /// Made at the first request.
+    http: Option<Box<HttpCall>>,
+    pub(crate) table: ResourceTable,
+    /// What the guest holds of messages of `wasi:messaging`, in bytes.
+    pub(crate) held: usize,
+    clocks: Coarse,
     deadline: Instant,
     pub(crate) limiter: Limiter,
     pub(crate) journal: Arc<Journal>,
+    pub(crate) tally: Tally,
+}
+
+/// What passes between a guest and the host in one call, beside its message, its answer and its log.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Tally {
+    pub(crate) host_calls: u64,
+    /// What the guest was given of its settings and secrets, in bytes.
+    pub(crate) bytes_in: u64,
 }
 
 impl Guest {
-    pub(crate) fn new(
-        limits: &Limits,
-        deadline: Instant,
-        journal: Journal,
-        config: Option<Arc<BTreeMap<String, String>>>,
-    ) -> Self {
+    pub(crate) fn new(limits: &Limits, deadline: Instant, journal: Journal) -> Self {
         let mut table = ResourceTable::new();
         table.set_max_capacity(MOST_HANDLES);
         Self {
             wasi: None,
+            http: None,
             table,
-            config,
+            held: 0,
+            clocks: Coarse::default(),
             deadline,
             limiter: Limiter::new(limits),
             journal: Arc::new(journal),
+            tally: Tally::default(),
         }
+    }
+
+    /// What a call of the guest to the host reaches. It is counted.
+    pub(crate) fn called(&mut self) -> &mut Self {
+        self.tally.host_calls += 1;
+        self
+    }
+
+    /// Its clocks step by so much.
+    pub(crate) fn with_clocks(mut self, step: Duration) -> Self {
+        self.clocks = Coarse::new(step);
+        self
+    }
+
+    /// The next message of an instance that has answered one. Its memory's limit holds over its life.
+    pub(crate) fn renew(&mut self, speaker: Speaker, deadline: Instant, limits: &Limits) {
+        self.deadline = deadline;
+        self.tally = Tally::default();
+        self.http = None;
+        self.limiter.renew();
+        self.journal.renew(speaker, limits);
+    }
+
+    /// What the guest sent and received through the host's services, in bytes.
+    pub(crate) fn traffic(&self) -> (u64, u64) {
+        self.http.as_ref().map_or((0, 0), |http| http.traffic())
     }
 
     /// A store for one call: limited, interrupted at every tick, cut at the deadline.
@@ -77,27 +118,55 @@ impl Guest {
 
 /// What a handler can reach, by its grants. WASI is there for compiled guests that import it whatever they do,
 /// and gives nothing: no variables, arguments, folders or network.
-pub(crate) fn linker(engine: &Engine, grants: &Grants) -> wasmtime::Result<Linker<Guest>> {
+pub(crate) fn linker(
+    engine: &Engine,
+    grants: &Grants,
+    world: World,
+) -> wasmtime::Result<Linker<Guest>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     if grants.logging {
-        logging::add_to_linker::<Guest, HasSelf<Guest>>(&mut linker, |guest| guest)?;
+        logging::add_to_linker::<Guest, HasSelf<Guest>>(&mut linker, Guest::called)?;
     }
     if grants.config.is_some() {
-        store::add_to_linker::<Guest, HasSelf<Guest>>(&mut linker, |guest| guest)?;
+        store::add_to_linker::<Guest, HasSelf<Guest>>(&mut linker, Guest::called)?;
+    }
+    if !grants.secrets.is_empty() {
+        secrets::store::add_to_linker::<Guest, HasSelf<Guest>>(&mut linker, Guest::called)?;
+    }
+    if grants.http.is_some() {
+        http::add_to_linker(&mut linker)?;
+    }
+    if world == World::Messaging {
+        messaging::types::add_to_linker::<Guest, HasSelf<Guest>>(&mut linker, Guest::called)?;
     }
     Ok(linker)
 }
 
 impl WasiView for Guest {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let ctx = self.wasi.get_or_insert_with(|| Box::new(sealed(&self.journal)));
+        self.tally.host_calls += 1;
+        let ctx = self.wasi.get_or_insert_with(|| Box::new(sealed(&self.journal, self.clocks)));
         WasiCtxView { ctx, table: &mut self.table }
     }
 }
 
-fn sealed(journal: &Arc<Journal>) -> WasiCtx {
+impl WasiHttpView for Guest {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        self.tally.host_calls += 1;
+        let (journal, deadline) = (&self.journal, self.deadline);
+        let http = self.http.get_or_insert_with(|| {
+            let reach = journal.services().http.clone();
+            Box::new(HttpCall::new(reach, &journal.message(), deadline))
+        });
+        http.view(&mut self.table)
+    }
+}
+
+fn sealed(journal: &Arc<Journal>, clocks: Coarse) -> WasiCtx {
     WasiCtxBuilder::new()
+        .monotonic_clock(clocks)
+        .wall_clock(clocks)
         .stdout(Printer { journal: journal.clone(), stream: Stream::Out })
         .stderr(Printer { journal: journal.clone(), stream: Stream::Err })
         .max_random_size(MOST_RANDOM_BYTES)
@@ -128,12 +197,27 @@ impl logging::Host for Guest {
 
 impl store::Host for Guest {
     fn get(&mut self, key: String) -> wasmtime::Result<Result<Option<String>, store::Error>> {
-        Ok(Ok(self.config.as_ref().and_then(|config| config.get(&key).cloned())))
+        let config = &self.journal.services().config;
+        let value = config.as_ref().and_then(|config| config.get(&key).cloned());
+        self.tally.bytes_in += value.as_ref().map_or(0, String::len) as u64;
+        Ok(Ok(value))
     }
 
     fn get_all(&mut self) -> wasmtime::Result<Result<Vec<(String, String)>, store::Error>> {
-        let all = self.config.iter().flat_map(|config| config.iter());
-        Ok(Ok(all.map(|(name, value)| (name.clone(), value.clone())).collect()))
+        let all = self.journal.services().config.iter().flatten();
+        let all: Vec<_> = all.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let bytes = all.iter().map(|(name, value)| name.len() + value.len());
+        self.tally.bytes_in += bytes.sum::<usize>() as u64;
+        Ok(Ok(all))
+    }
+}
+
+impl secrets::store::Host for Guest {
+    fn get(&mut self, name: String) -> wasmtime::Result<Option<String>> {
+        let secret = self.journal.services().secrets.get(&name);
+        let secret = secret.map(|secret| secret.expose().to_owned());
+        self.tally.bytes_in += secret.as_ref().map_or(0, String::len) as u64;
+        Ok(secret)
     }
 }
 

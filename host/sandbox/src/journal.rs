@@ -4,11 +4,16 @@
 //! spent; then the call ends. What is printed needs no grant, so it ends no call: it is kept for the fault alone,
 //! and shown at debug level where logging is granted, as far as the budget goes.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arc_swap::ArcSwap;
 use pumphouse_contract::Message;
 
+use crate::ledger::Logged;
+use crate::secrets::Redactor;
+use crate::services::Services;
 use crate::settings::Limits;
 use crate::text::escaped;
 
@@ -51,8 +56,8 @@ pub(crate) struct Speaker {
 /// The lines of one call.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    speaker: Speaker,
-    logging: bool,
+    speaker: ArcSwap<Speaker>,
+    services: Arc<Services>,
     state: Mutex<State>,
 }
 
@@ -63,48 +68,59 @@ struct State {
     tail: VecDeque<String>,
     tail_bytes: usize,
     unfinished: [Vec<u8>; 2],
+    /// Bytes that the guest logged or printed, whatever became of them.
+    said: u64,
+    logged: Logged,
 }
 
 impl Journal {
-    pub(crate) fn new(speaker: Speaker, logging: bool, limits: &Limits) -> Self {
-        let state = State {
-            bytes_left: limits.log_bytes,
-            lines_left: limits.log_lines,
-            tail: VecDeque::new(),
-            tail_bytes: 0,
-            unfinished: [Vec::new(), Vec::new()],
-        };
-        Self { speaker, logging, state: Mutex::new(state) }
+    pub(crate) fn new(speaker: Speaker, services: Arc<Services>, limits: &Limits) -> Self {
+        let speaker = ArcSwap::from_pointee(speaker);
+        Self { speaker, services, state: Mutex::new(State::new(limits)) }
+    }
+
+    /// Begins the lines of another call in the same instance, whose streams go on writing here.
+    pub(crate) fn renew(&self, speaker: Speaker, limits: &Limits) {
+        let mut state = self.state();
+        self.speaker.store(Arc::new(speaker));
+        *state = State::new(limits);
     }
 
     /// Adds a line to the operator's log.
     pub(crate) fn log(&self, level: Level, context: &str, text: &str) -> Result<(), BudgetSpent> {
         let mut state = self.state();
-        if !state.spend(context.len() + text.len()) {
+        let bytes = context.len() + text.len();
+        state.said += bytes as u64;
+        if !state.spend(bytes) {
             return Err(BudgetSpent);
         }
-        let (context, text) = (escaped(context, LONGEST_TAIL_LINE), escaped(text, LONGEST_LINE));
+        let (context, text) = (self.redacted(context), self.redacted(text));
+        let (context, text) = (escaped(&context, LONGEST_TAIL_LINE), escaped(&text, LONGEST_LINE));
         state.remember(&if context.is_empty() {
             format!("{level:?}: {text}")
         } else {
             format!("{level:?} {context}: {text}")
         });
+        let passes = self.passes(&mut state, bytes);
         drop(state);
-        self.emit(level, &context, &text);
+        if passes {
+            self.emit(level, &context, &text);
+        }
         Ok(())
     }
 
     /// Takes what was printed.
     pub(crate) fn print(&self, stream: Stream, bytes: &[u8]) {
         let mut state = self.state();
+        state.said += bytes.len() as u64;
         let mut rest = bytes;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let (line, after) = rest.split_at(end);
-            state.add(stream, line);
+            state.add(stream, line, self.room());
             self.finish(&mut state, stream);
             rest = after.get(1..).unwrap_or_default();
         }
-        state.add(stream, rest);
+        state.add(stream, rest, self.room());
     }
 
     /// The last lines, oldest first, those that were not ended included.
@@ -121,16 +137,69 @@ impl Journal {
         if line.is_empty() {
             return;
         }
-        let text = escaped(&String::from_utf8_lossy(&line), LONGEST_TAIL_LINE);
+        let text = escaped(&self.readable(&line), LONGEST_TAIL_LINE);
         state.remember(&text);
-        if self.logging && state.spend(line.len()) {
+        // Most hosts do not log at this level: what goes nowhere is not counted.
+        let heard = self.services.logging
+            && tracing::enabled!(target: "pumphouse::guest", tracing::Level::DEBUG);
+        if heard && state.spend(line.len()) && self.passes(state, line.len()) {
             let context = if stream == Stream::Out { "stdout" } else { "stderr" };
             self.emit(Level::Debug, context, &text);
         }
     }
 
+    /// What went to the operator's log, and what did not.
+    pub(crate) fn logged(&self) -> Logged {
+        self.state().logged
+    }
+
+    /// The bytes that the guest logged or printed.
+    pub(crate) fn said(&self) -> u64 {
+        self.state().said
+    }
+
+    /// Whether the tenant's rate lets a line pass. It counts either way.
+    fn passes(&self, state: &mut State, bytes: usize) -> bool {
+        let passes = self.services.tenant.as_ref().is_none_or(|tenant| tenant.may_log(bytes));
+        state.logged.count(bytes, passes);
+        passes
+    }
+
+    /// What the guest may see and do.
+    pub(crate) fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// The message that the guest handles.
+    pub(crate) fn message(&self) -> Arc<Message> {
+        self.speaker.load().message.clone()
+    }
+
+    fn redacted<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.services.redactor.as_ref().map_or(Cow::Borrowed(text), |redactor| redactor.apply(text))
+    }
+
+    /// How much of a printed line is kept: a secret that begins in what is shown is there to its end.
+    fn room(&self) -> usize {
+        LONGEST_TAIL_LINE + 1 + self.longest_secret()
+    }
+
+    fn longest_secret(&self) -> usize {
+        self.services.redactor.as_ref().map_or(0, Redactor::longest)
+    }
+
+    /// A printed line as text, without secrets. Where it was cut, a secret's beginning may be its end.
+    fn readable(&self, line: &[u8]) -> String {
+        let mut text = self.redacted(&String::from_utf8_lossy(line)).into_owned();
+        if line.len() >= self.room() {
+            let end = text.len().saturating_sub(self.longest_secret().saturating_sub(1));
+            text.truncate(text.floor_char_boundary(end));
+        }
+        text
+    }
+
     fn emit(&self, level: Level, context: &str, text: &str) {
-        let Speaker { handler, version, message } = &self.speaker;
+        let Speaker { handler, version, message } = &**self.speaker.load();
         let (handler, version) = (&**handler, &**version);
         let message_id = escaped(&message.id, LONGEST_TAIL_LINE);
         macro_rules! line {
@@ -160,6 +229,18 @@ impl Journal {
 }
 
 impl State {
+    fn new(limits: &Limits) -> Self {
+        Self {
+            bytes_left: limits.log_bytes,
+            lines_left: limits.log_lines,
+            tail: VecDeque::new(),
+            tail_bytes: 0,
+            unfinished: [Vec::new(), Vec::new()],
+            said: 0,
+            logged: Logged::default(),
+        }
+    }
+
     fn spend(&mut self, bytes: usize) -> bool {
         match (self.bytes_left.checked_sub(bytes as u64), self.lines_left.checked_sub(1)) {
             (Some(bytes), Some(lines)) => {
@@ -176,9 +257,9 @@ impl State {
     }
 
     /// Adds to the line that is not ended yet, as far as it will be shown.
-    fn add(&mut self, stream: Stream, bytes: &[u8]) {
+    fn add(&mut self, stream: Stream, bytes: &[u8], room: usize) {
         let line = self.line(stream);
-        let room = (LONGEST_TAIL_LINE + 1).saturating_sub(line.len());
+        let room = room.saturating_sub(line.len());
         line.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
     }
 
@@ -203,7 +284,8 @@ mod tests {
             version: "abc".into(),
             message: Arc::new(Message::default()),
         };
-        Journal::new(speaker, true, limits)
+        let services = Services { logging: true, ..Services::default() };
+        Journal::new(speaker, Arc::new(services), limits)
     }
 
     #[test]

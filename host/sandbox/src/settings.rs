@@ -1,6 +1,7 @@
 //! What a sandbox is given: by the host for all handlers, by a tenant for one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +17,16 @@ pub struct SandboxSettings {
     /// Where compiled components are kept from one start to the next. None: they are compiled at every start.
     /// The folder is made if it is missing; one that others can write is refused.
     pub cache: Option<PathBuf>,
+    /// The file with the key that compiled components are sealed with. None: beside the folder, with the extension
+    /// `key`. It is made if it is missing; one that others can read is refused.
+    pub cache_key: Option<PathBuf>,
+    /// The most bytes of compiled components that are kept though no handler uses them. The oldest go first.
+    pub cache_unused: u64,
+    /// How components are compiled.
+    pub compiling: Compiling,
+    /// The most handlers whose components are in memory. The others are loaded from the cache when a message comes
+    /// for them, and those that were called longest ago make room. Without a cache all stay.
+    pub resident: usize,
     /// The threads that run guests. None: one for each processor.
     pub guest_threads: Option<usize>,
     /// The most instances that live at once, over all handlers. Calls beyond it wait.
@@ -31,14 +42,22 @@ pub struct SandboxSettings {
     pub stack: usize,
     /// The largest file that is read as a component, in bytes.
     pub max_component: u64,
+    /// What the clocks step by that guests see. A fine clock is what guests measure each other with.
+    pub clock_resolution: Duration,
     /// How often watched files are looked at.
     pub scan_interval: Duration,
+    /// Certificate authorities that handlers' outgoing HTTP trusts beside the machine's own: files in PEM.
+    pub http_trust: Vec<PathBuf>,
 }
 
 impl Default for SandboxSettings {
     fn default() -> Self {
         Self {
             cache: None,
+            cache_key: None,
+            cache_unused: 4 * 1024 * MIB,
+            compiling: Compiling::Here,
+            resident: 2_048,
             guest_threads: None,
             pool_slots: 512,
             heavy_slots: 64,
@@ -46,7 +65,46 @@ impl Default for SandboxSettings {
             max_table_elements: 20_000,
             stack: 512 * 1024,
             max_component: 128 * MIB,
+            clock_resolution: crate::clocks::STEP,
             scan_interval: Duration::from_secs(1),
+            http_trust: Vec::new(),
+        }
+    }
+}
+
+/// How components are compiled: one at a time and at the lowest priority, either way.
+#[derive(Debug, Clone, Default)]
+pub enum Compiling {
+    /// On a thread of this process. What is too much for the compiler is too much for this process: for components
+    /// that are one's own.
+    #[default]
+    Here,
+    /// Each in a process of its own, which is limited and can be killed.
+    Worker(CompileWorker),
+}
+
+/// How a compile worker is started: a program that calls [`compile_worker`](crate::compile_worker) with the arguments
+/// that follow `arguments`. It must be built with the same engine as this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompileWorker {
+    /// The program, by its whole path.
+    pub program: PathBuf,
+    /// What comes first on its command line.
+    pub arguments: Vec<OsString>,
+    /// `host.compile.memory`: the address space, in bytes.
+    pub memory: u64,
+    /// `host.compile.time`: the time on a processor, in whole seconds. It may take five times as long to pass.
+    pub time: Duration,
+}
+
+impl CompileWorker {
+    /// This very program, with one argument before the sandbox's own: also where its file was replaced meanwhile.
+    pub fn this_program(argument: impl Into<OsString>) -> Self {
+        Self {
+            program: "/proc/self/exe".into(),
+            arguments: vec![argument.into()],
+            memory: 2 * 1024 * MIB,
+            time: Duration::from_secs(120),
         }
     }
 }

@@ -170,9 +170,9 @@ fn normal(text: &str) -> Option<String> {
 /// address to some and a name to others.
 fn domain(text: &str) -> Option<String> {
     let fits = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
-    let label =
-        |label: &str| (1..=LONGEST_LABEL).contains(&label.len()) && label.bytes().all(fits);
-    let numeric = |label: &str| label.bytes().all(|c| c.is_ascii_digit()) || label.starts_with("0x");
+    let label = |label: &str| (1..=LONGEST_LABEL).contains(&label.len()) && label.bytes().all(fits);
+    let numeric =
+        |label: &str| label.bytes().all(|c| c.is_ascii_digit()) || label.starts_with("0x");
     let last = text.rsplit('.').next()?;
     let valid = text.len() <= LONGEST_HOST && text.split('.').all(label) && !numeric(last);
     valid.then(|| text.to_ascii_lowercase())

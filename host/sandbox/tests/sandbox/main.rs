@@ -10,8 +10,18 @@
 
 mod calls;
 mod common;
+mod compile;
 mod deploy;
+mod fairness;
 mod hostile;
+mod http;
+mod languages;
 mod logs;
+mod reports;
+mod resident;
+mod reuse;
+mod secrets;
+mod tenants;
 mod watch;
 mod wit;
+mod worlds;
