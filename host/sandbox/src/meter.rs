@@ -1,13 +1,13 @@
 //! What a call takes of the processors, and how long it waited for one.
 
 use std::cell::Cell;
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::shares::Short;
 use crate::ticker::TICK;
 
 /// Beyond so long in one turn a thread did not run: a guest gives it back at every tick.
@@ -27,10 +27,21 @@ pub(crate) fn note_yield() {
 pub(crate) struct Meter {
     /// Time on a processor.
     pub(crate) cpu: Duration,
-    /// Time in which the guest could have run and had no processor.
+    /// Time in which the guest could have run and had no processor, no place or no instance.
     pub(crate) waited: Duration,
+    /// What was short when it had to wait for a place last.
+    pub(crate) short: Option<Short>,
     ready_since: Option<Instant>,
     turns: u32,
+}
+
+/// One turn of a guest.
+pub(crate) struct Turn<T> {
+    pub(crate) polled: Poll<T>,
+    /// Time on a processor.
+    pub(crate) used: Duration,
+    /// It gave its turn away at a tick, and is ready for the next one.
+    pub(crate) yielded: bool,
 }
 
 impl Meter {
@@ -39,13 +50,25 @@ impl Meter {
         Self { waited, ..Self::default() }
     }
 
-    /// Runs a future and charges each of its turns.
-    pub(crate) async fn run<F: Future>(&mut self, future: F) -> F::Output {
-        let mut future = pin!(future);
-        poll_fn(|cx| self.turn(future.as_mut(), cx)).await
+    /// It is ready and has to wait.
+    pub(crate) fn wait(&mut self, short: Option<Short>) {
+        self.short = short;
+        self.ready_since.get_or_insert_with(Instant::now);
     }
 
-    fn turn<F: Future>(&mut self, future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    /// It will not get another turn: what it waits for until now is added.
+    pub(crate) fn end(&mut self) {
+        if let Some(since) = self.ready_since.take() {
+            self.waited += since.elapsed();
+        }
+    }
+
+    /// Runs one turn of a future and charges it.
+    pub(crate) fn turn<F: Future>(
+        &mut self,
+        future: Pin<&mut F>,
+        cx: &mut Context<'_>,
+    ) -> Turn<F::Output> {
         let began = Instant::now();
         if let Some(since) = self.ready_since.take() {
             self.waited += began - since;
@@ -56,12 +79,14 @@ impl Meter {
         YIELDED.set(false);
         let polled = future.poll(cx);
         let ended = Instant::now();
-        self.cpu += match exact {
+        let used = match exact {
             Some(before) => thread_time().saturating_sub(before),
             None => (ended - began).min(LONGEST_TURN),
         };
-        self.ready_since = (polled.is_pending() && YIELDED.get()).then_some(ended);
-        polled
+        self.cpu += used;
+        let yielded = polled.is_pending() && YIELDED.get();
+        self.ready_since = yielded.then_some(ended);
+        Turn { polled, used, yielded }
     }
 }
 
@@ -74,11 +99,18 @@ fn thread_time() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::poll_fn;
+    use std::pin::pin;
+
+    async fn run<F: Future>(meter: &mut Meter, future: F) -> F::Output {
+        let mut future = pin!(future);
+        poll_fn(|cx| meter.turn(future.as_mut(), cx).polled).await
+    }
 
     #[tokio::test]
     async fn a_wait_of_the_guests_own_costs_nothing_and_is_no_waiting_for_a_processor() {
         let mut meter = Meter::default();
-        meter.run(tokio::time::sleep(Duration::from_millis(50))).await;
+        run(&mut meter, tokio::time::sleep(Duration::from_millis(50))).await;
         assert!(meter.cpu < Duration::from_millis(20), "{meter:?}");
         assert_eq!(meter.waited, Duration::ZERO);
     }
@@ -86,12 +118,23 @@ mod tests {
     #[tokio::test]
     async fn between_giving_a_turn_away_and_the_next_one_a_guest_waits() {
         let mut meter = Meter::default();
-        let guest = meter.run(async {
+        let guest = run(&mut meter, async {
             note_yield();
             tokio::task::yield_now().await;
         });
         tokio::join!(guest, async { std::thread::sleep(Duration::from_millis(20)) });
         assert!(meter.waited >= Duration::from_millis(20), "{meter:?}");
         assert!(meter.cpu < Duration::from_millis(20), "{meter:?}");
+    }
+
+    #[test]
+    fn a_wait_that_nothing_follows_counts_until_the_end() {
+        let mut meter = Meter::default();
+        meter.wait(Some(Short::All));
+        std::thread::sleep(Duration::from_millis(5));
+        meter.wait(Some(Short::Tenant));
+        meter.end();
+        assert!(meter.waited >= Duration::from_millis(5), "{meter:?}");
+        assert_eq!(meter.short, Some(Short::Tenant));
     }
 }

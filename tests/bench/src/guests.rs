@@ -26,9 +26,14 @@ impl Guest {
             Self::Wasip2 => "bench.wasm",
             Self::WithoutWasi => "bare.wasm",
         };
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let path = folder.join("../../guests/target/wasm32-wasip2/release").join(file);
-        ensure!(path.is_file(), "{} is missing: run `cargo xtask guests`", path.display());
-        Ok(path)
+        component(file)
     }
+}
+
+/// One of the guests' workspace.
+pub(crate) fn component(file: &str) -> Result<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = folder.join("../../guests/target/wasm32-wasip2/release").join(file);
+    ensure!(path.is_file(), "{} is missing: run `cargo xtask guests`", path.display());
+    Ok(path)
 }

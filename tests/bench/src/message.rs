@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pumphouse_contract::ports::Invocation;
-use pumphouse_contract::{Count, HeaderValue, Message, Outgoing, Timestamp};
+use pumphouse_contract::{Count, HeaderValue, Headers, Message, Outgoing, Timestamp};
 
 pub(crate) const HEADER: (&str, &str) = ("type", "bench.message");
 
@@ -26,6 +26,15 @@ pub(crate) fn outgoing() -> Outgoing {
 
 pub(crate) fn invocation() -> Invocation {
     let Outgoing { headers, body, .. } = outgoing();
+    of(headers, body)
+}
+
+/// With another body.
+pub(crate) fn with_body(body: &str) -> Invocation {
+    of(outgoing().headers, body.to_owned().into())
+}
+
+fn of(headers: Headers, body: Bytes) -> Invocation {
     let message = Message {
         id: "0199d2f9a1b3c0ffee00000000000001".to_owned(),
         headers,

@@ -1,7 +1,7 @@
 //! The command line.
 
 pub(crate) const USAGE: &str =
-    "usage: pumphouse-bench [sandbox|pump|sqs|pubsub|rocketmq] [--quick] [--json] [--strict]
+    "usage: pumphouse-bench [sandbox|fairness|pump|sqs|pubsub|rocketmq] [--quick] [--json] [--strict]
 
   --quick    a tenth of the work: whether it runs, not how fast
   --json     one JSON document instead of a table
@@ -12,6 +12,7 @@ pub(crate) const USAGE: &str =
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Group {
     Sandbox,
+    Fairness,
     Pump,
     Sqs,
     Pubsub,
@@ -19,11 +20,13 @@ pub(crate) enum Group {
 }
 
 impl Group {
-    const ALL: [Self; 5] = [Self::Sandbox, Self::Pump, Self::Sqs, Self::Pubsub, Self::Rocketmq];
+    const ALL: [Self; 6] =
+        [Self::Sandbox, Self::Fairness, Self::Pump, Self::Sqs, Self::Pubsub, Self::Rocketmq];
 
     fn name(self) -> &'static str {
         match self {
             Self::Sandbox => "sandbox",
+            Self::Fairness => "fairness",
             Self::Pump => "pump",
             Self::Sqs => "sqs",
             Self::Pubsub => "pubsub",
@@ -79,7 +82,7 @@ mod tests {
     #[test]
     fn one_group_or_all_of_them() {
         assert_eq!(parse(&["pump"]).map(|o| o.groups()), Some(vec![Group::Pump]));
-        assert_eq!(parse(&["--json"]).map(|o| o.groups().len()), Some(5));
+        assert_eq!(parse(&["--json"]).map(|o| o.groups().len()), Some(6));
     }
 
     #[test]
