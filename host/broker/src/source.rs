@@ -28,6 +28,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     receive_batch: BATCH,
     settle_batch: BATCH,
     settle_linger: Duration::ZERO,
+    receive_linger: Duration::ZERO,
     longest_wait: LONGEST_WAIT,
     longest_delay: LONGEST_DELAY,
     delay_counts_from_receive: false,

@@ -3,7 +3,9 @@
 //! Run it by `cargo xtask bench [NAME]`; `docs/benchmarks.md` says what is measured and what came out.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool that talks to a person")]
 
+mod cores;
 mod counted;
+mod fairness;
 mod guests;
 mod machine;
 mod measure;
@@ -73,6 +75,7 @@ fn run(options: &Options) -> Result<Report> {
 fn measure(group: Group, options: &Options) -> Result<Vec<Line>> {
     match group {
         Group::Sandbox => sandbox::run(options),
+        Group::Fairness => fairness::run(options),
         Group::Pump => pump::run(options),
         Group::Sqs => sqs::run(options),
         Group::Pubsub => pubsub::run(options),

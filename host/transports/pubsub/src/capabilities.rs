@@ -11,7 +11,7 @@ const RECEIVE: usize = 100;
 /// The longest wait of one pull; the service itself ends one after about 90 s.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
-/// How long a settlement waits for others: they go in one request.
+/// How long a settlement waits for others, and a pull for handlers: they go in one request.
 const LINGER: Duration = Duration::from_millis(5);
 
 /// What a subscription can do that is read so. Whether its count advances depends on its dead-letter policy, and
@@ -23,6 +23,7 @@ pub const fn capabilities(mode: Mode, ordered: bool) -> Capabilities {
         receive_batch: RECEIVE,
         settle_batch: BATCH,
         settle_linger: LINGER,
+        receive_linger: LINGER,
         longest_wait: LONGEST_WAIT,
         longest_delay: LONGEST_DELAY,
         delay_counts_from_receive: false,

@@ -10,6 +10,10 @@ pub(crate) const RECEIVE: usize = 32;
 /// The most settlements at once. RocketMQ answers for each, so each is a request of its own.
 pub(crate) const SETTLE: usize = 32;
 
+/// How long a pop waits for handlers that are about to be free: one for many costs the broker little more than one for
+/// few.
+const LINGER: Duration = Duration::from_millis(5);
+
 /// A pop in progress can't be called off, and a drain waits for it.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
@@ -24,6 +28,7 @@ pub const fn capabilities(kind: Kind) -> Capabilities {
         receive_batch: RECEIVE,
         settle_batch: SETTLE,
         settle_linger: Duration::ZERO,
+        receive_linger: LINGER,
         longest_wait: LONGEST_WAIT,
         longest_delay: LONGEST_DELAY,
         delay_counts_from_receive: false,

@@ -147,6 +147,7 @@ pub const CAPABILITIES: Capabilities = Capabilities {
     receive_batch: BATCH,
     settle_batch: BATCH,
     settle_linger: LINGER,
+    receive_linger: LINGER,
     longest_wait: LONGEST_WAIT,
     longest_delay: LONGEST_LEASE,
     delay_counts_from_receive: true,

@@ -17,6 +17,7 @@ use tokio::runtime::Builder;
 
 use self::plain::Client;
 use self::server::Server;
+use crate::cores::Cores;
 use crate::counted::Counted;
 use crate::measure::Sample;
 use crate::native::Native;
@@ -40,14 +41,16 @@ const BATCH: usize = 100;
 const LEASE: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(options: &Options) -> Result<Vec<Line>> {
+    let cores = Cores::part();
     let runtime = Builder::new_multi_thread().thread_name("bench-io").enable_all().build()?;
-    let lines = runtime.block_on(measure(options));
+    let lines = runtime.block_on(measure(options, cores.as_ref()));
     runtime.shutdown_background();
     lines
 }
 
-async fn measure(options: &Options) -> Result<Vec<Line>> {
+async fn measure(options: &Options, cores: Option<&Cores>) -> Result<Vec<Line>> {
     let bench = Bench::start().await?;
+    cores.inspect(|cores| cores.move_servers());
     let (rounds, messages) = (options.scaled(PULLING_ROUNDS), options.scaled(PULLED));
     let mut lines = bench.pulling(rounds, messages).await?;
     let (rounds, messages) = (options.scaled(STREAMING_ROUNDS), options.scaled(PUSHED));

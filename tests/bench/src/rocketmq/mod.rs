@@ -14,6 +14,7 @@ use tokio::runtime::Builder;
 
 use self::plain::{Client, Work};
 use self::server::{Server, Topic};
+use crate::cores::Cores;
 use crate::counted::Counted;
 use crate::measure::Sample;
 use crate::native::Native;
@@ -63,14 +64,16 @@ const FIFO: Setting = Setting {
 };
 
 pub(crate) fn run(options: &Options) -> Result<Vec<Line>> {
+    let cores = Cores::part();
     let runtime = Builder::new_multi_thread().thread_name("bench-io").enable_all().build()?;
-    let lines = runtime.block_on(measure(options));
+    let lines = runtime.block_on(measure(options, cores.as_ref()));
     runtime.shutdown_background();
     lines
 }
 
-async fn measure(options: &Options) -> Result<Vec<Line>> {
+async fn measure(options: &Options, cores: Option<&Cores>) -> Result<Vec<Line>> {
     let bench = Bench::start().await?;
+    cores.inspect(|cores| cores.move_servers());
     let mut lines = Vec::new();
     for setting in [NORMAL, FIFO] {
         lines.extend(bench.compare(options, setting).await?);

@@ -12,6 +12,7 @@ use pumphouse_sqs::{Provision, SourceSpec, Sqs};
 use tokio::runtime::Builder;
 
 use self::server::Server;
+use crate::cores::Cores;
 use crate::counted::Counted;
 use crate::measure::{CPU, RATE, Sample, Series};
 use crate::native::Native;
@@ -27,14 +28,16 @@ const POLLERS: usize = 8;
 const BATCH: usize = 10;
 
 pub(crate) fn run(options: &Options) -> Result<Vec<Line>> {
+    let cores = Cores::part();
     let runtime = Builder::new_multi_thread().thread_name("bench-io").enable_all().build()?;
-    let lines = runtime.block_on(measure(options));
+    let lines = runtime.block_on(measure(options, cores.as_ref()));
     runtime.shutdown_background();
     lines
 }
 
-async fn measure(options: &Options) -> Result<Vec<Line>> {
+async fn measure(options: &Options, cores: Option<&Cores>) -> Result<Vec<Line>> {
     let server = Server::start().await?;
+    cores.inspect(|cores| cores.move_servers());
     let sqs = Sqs::connect(server.settings(clock())).await?;
     let client = server.client();
     let messages = options.scaled(MESSAGES);
