@@ -1,10 +1,12 @@
 //! The WebAssembly components: a workspace of their own, for a target of their own.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::run::{cargo, output, root, run};
+use crate::languages;
+use crate::run::{cargo, output, root, run, target};
 
 const TARGET: &str = "wasm32-wasip2";
 
@@ -13,6 +15,18 @@ pub(crate) fn build() -> Result<()> {
     ensure_target()?;
     println!("building the guest components (about a minute the first time)");
     run(cargo(&["build", "--release", "--target", TARGET]).current_dir(root().join("guests")))
+}
+
+/// Builds those in other languages, too.
+pub(crate) fn build_all() -> Result<()> {
+    build()?;
+    run(&mut cargo(&["build", "-p", "pumphouse", "--no-default-features"]))?;
+    languages::build(&pumphouse())
+}
+
+/// The host's binary, as cargo leaves it. It makes components of modules.
+pub(crate) fn pumphouse() -> PathBuf {
+    target().join("debug/pumphouse")
 }
 
 /// Builds some packages of them.

@@ -3,7 +3,9 @@
 
 mod bench;
 mod guests;
+mod languages;
 mod lint;
+mod long;
 mod run;
 mod test;
 mod tour;
@@ -17,9 +19,13 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   quickstart               build the host without the cloud SDKs and take a tour of it
   test [--only embedded]   run every test, with the servers that they need; `--only embedded` needs Rust alone
   lint                     formatting, lints, documentation
-  guests                   build the WebAssembly components
+  guests [--all]           build the WebAssembly components; `--all` also those in other languages than Rust
   conformance              run the conformance suite and write docs/conformance.md
   bench [NAME]             run the benchmarks and print their ratios
+  hostile                  measure the hostile guests and write docs/hostile.md
+  soak [--minutes N]       hostile and honest tenants, swaps and kills, for minutes
+  fuzz [TARGET] [--seconds N]
+                           fuzz with coverage; needs a nightly toolchain and cargo-fuzz
 ";
 
 fn main() -> ExitCode {
@@ -45,8 +51,12 @@ fn dispatch(arguments: &[&str]) -> Option<Result<()>> {
         ["test", "--only", "embedded"] | ["test", "--only=embedded"] => Some(test::embedded()),
         ["lint"] => Some(lint::lint()),
         ["guests"] => Some(guests::build()),
+        ["guests", "--all"] => Some(guests::build_all()),
         ["conformance"] => Some(test::write_conformance()),
         ["bench", only @ ..] if only.len() < 2 => Some(bench::run(only.first().copied())),
+        ["hostile"] => Some(long::hostile()),
+        ["soak", rest @ ..] => Some(long::soak(rest)),
+        ["fuzz", rest @ ..] => Some(long::fuzz(rest)),
         _ => None,
     }
 }

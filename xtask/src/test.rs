@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use crate::guests;
+use crate::languages;
 use crate::run::{cargo, run};
 
 /// Packages whose tests need nothing but Rust, the cloud SDKs not even compiled.
@@ -18,7 +19,8 @@ const EMBEDDED: [&str; 9] = [
     "pumphouse",
 ];
 /// Packages that can leave the cloud transports out.
-const TRANSPORTS_OPTIONAL: [&str; 2] = ["pumphouse-conformance", "pumphouse-e2e"];
+const TRANSPORTS_OPTIONAL: [&str; 4] =
+    ["pumphouse-conformance", "pumphouse-e2e", "pumphouse-fuzzing", "pumphouse-hostile"];
 
 /// Everything, against real servers.
 pub(crate) fn everything() -> Result<()> {
@@ -26,6 +28,7 @@ pub(crate) fn everything() -> Result<()> {
     guests::test()?;
     install_servers()?;
     run(&mut cargo(&["build", "-p", "pumphouse"]))?;
+    languages::build(&guests::pumphouse())?;
     run(&mut cargo(&["test", "--workspace"]))
 }
 
@@ -35,6 +38,7 @@ pub(crate) fn embedded() -> Result<()> {
     guests::test()?;
     let build = ["build", "-p", "pumphouse", "--no-default-features"];
     run(&mut cargo(&build))?;
+    languages::build(&guests::pumphouse())?;
     let mut arguments = vec!["test", "--no-default-features"];
     let packages = EMBEDDED.iter().chain(&TRANSPORTS_OPTIONAL);
     arguments.extend(packages.flat_map(|package| ["-p", *package]));

@@ -1,8 +1,8 @@
-//! Takes orders that arrive as JSON.
+//! Takes orders that arrive as JSON: the rules of guests/vectors/README.md.
 
 use std::time::Duration;
 
-use pumphouse_sdk::{Failure, Message, Outcome};
+use pumphouse_sdk::{Failure, Message, Outcome, Reason};
 use serde::Deserialize;
 
 pumphouse_sdk::handler!(handle);
@@ -11,26 +11,44 @@ pumphouse_sdk::handler!(handle);
 struct Order {
     id: String,
     quantity: u32,
+    #[serde(default)]
+    cancelled: bool,
     /// Seconds until the goods are there. Absent: they are there.
     #[serde(default)]
     available_in: Option<u64>,
 }
 
 fn handle(message: Message) -> Result<Outcome, Failure> {
-    let order: Order = message.json()?;
-    if order.quantity == 0 {
-        return Err(Failure::unacceptable(format!("order {} is for nothing", order.id)));
+    if message.header("hold") == Some("yes") {
+        return Ok(Outcome::defer());
     }
-    Ok(match order.available_in {
+    let Order { id, quantity, cancelled, available_in } = message.json()?;
+    if quantity == 0 {
+        return Err(Failure::unacceptable(format!("order {id} is for nothing")));
+    }
+    if cancelled {
+        return Ok(Outcome::reject(Reason::None, format!("order {id} was cancelled")));
+    }
+    if is_given_up(&message) {
+        let tries = message.delivery_count;
+        return Err(Failure::delivery_error(format!("order {id} was tried {tries} times")));
+    }
+    Ok(match available_in {
         Some(seconds) => Outcome::defer_for(Duration::from_secs(seconds)),
         None => Outcome::ack(),
     })
 }
 
+/// Whether the message came as often as its sender allows.
+fn is_given_up(message: &Message) -> bool {
+    let most = message.header("give-up-after").and_then(|most| most.parse::<u32>().ok());
+    most.is_some_and(|most| message.delivery_count >= most)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pumphouse_sdk::{IntoOutcome, Reason};
+    use pumphouse_sdk::IntoOutcome;
 
     fn outcome(body: &str) -> Outcome {
         handle(Message::test(body)).into_outcome()

@@ -1,41 +1,15 @@
 //! `pumphouse new`: a handler project that builds and passes its own test.
 
-use std::path::{Path, PathBuf};
+mod projects;
+
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
 use crate::args::New;
 use crate::exit::{Exit, say};
 
-/// The project, with `{name}` in place of its name.
-const PROJECT: [(&str, &str); 6] = [
-    ("Cargo.toml", include_str!("../../template/Cargo.toml.in")),
-    (".cargo/config.toml", include_str!("../../../../guests/.cargo/config.toml")),
-    (".gitignore", "/target\n/state\n*.wasm\n"),
-    ("src/lib.rs", include_str!("../../template/lib.rs.in")),
-    ("message.json", include_str!("../../template/message.json.in")),
-    ("README.md", include_str!("../../template/README.md.in")),
-];
-
-/// The SDK travels inside the binary, so that a project is built with the SDK of the host that made it.
-const SDK: [(&str, &str); 10] = [
-    ("Cargo.toml", include_str!("../../../../guests/sdk/Cargo.toml")),
-    ("src/lib.rs", include_str!("../../../../guests/sdk/src/lib.rs")),
-    ("src/message.rs", include_str!("../../../../guests/sdk/src/message.rs")),
-    ("src/outcome.rs", include_str!("../../../../guests/sdk/src/outcome.rs")),
-    ("src/log.rs", include_str!("../../../../guests/sdk/src/log.rs")),
-    ("src/config.rs", include_str!("../../../../guests/sdk/src/config.rs")),
-    ("src/wit.rs", include_str!("../../../../guests/sdk/src/wit.rs")),
-    ("wit/handler.wit", include_str!("../../../../guests/sdk/wit/handler.wit")),
-    (
-        "wit/deps/config/config.wit",
-        include_str!("../../../../guests/sdk/wit/deps/config/config.wit"),
-    ),
-    (
-        "wit/deps/logging/logging.wit",
-        include_str!("../../../../guests/sdk/wit/deps/logging/logging.wit"),
-    ),
-];
+use self::projects::Project;
 
 /// Names that cargo refuses, or that would stand for something else in the project.
 const TAKEN: [&str; 16] = [
@@ -63,13 +37,11 @@ pub(crate) fn new(arguments: &New) -> Result<Exit> {
     if folder.exists() {
         bail!("{} exists already: choose another name, or another --directory", folder.display());
     }
-    for (path, text) in PROJECT {
-        write(&folder.join(path), &text.replace("{name}", name))?;
+    let project = Project::of(arguments.lang);
+    for (path, text) in project.files(name) {
+        write(&folder.join(path), &text)?;
     }
-    for (path, text) in SDK {
-        write(&folder.join("sdk").join(path), text)?;
-    }
-    say(instructions(&folder, name));
+    say(instructions(&folder, &project.steps(name)));
     Ok(Exit::Done)
 }
 
@@ -95,22 +67,18 @@ fn write(path: &Path, text: &str) -> Result<()> {
     std::fs::write(path, text).with_context(|| format!("{} can't be written", path.display()))
 }
 
-fn instructions(folder: &Path, name: &str) -> String {
-    let component: PathBuf =
-        Path::new("target/wasm32-wasip2/release").join(format!("{}.wasm", name.replace('-', "_")));
-    format!(
-        "made {folder}
-
-  cd {folder}
-  cargo test                                              # the handler's own test, natively
-  rustup target add wasm32-wasip2                         # once
-  cargo build --release --target wasm32-wasip2            # the component
-  pumphouse invoke {component} message.json
-
-README.md there says how to deploy it.",
-        folder = folder.display(),
-        component = component.display(),
-    )
+/// The commands, each with what it is for.
+fn instructions(folder: &Path, steps: &[(String, &str)]) -> String {
+    let folder = folder.display();
+    let widest = steps.iter().map(|(command, _)| command.len()).max().unwrap_or(0).min(56);
+    let lines: String = steps
+        .iter()
+        .map(|(command, about)| match *about {
+            "" => format!("  {command}\n"),
+            about => format!("  {command:widest$}   # {about}\n"),
+        })
+        .collect();
+    format!("made {folder}\n\n  cd {folder}\n{lines}\nREADME.md there says how to deploy it.")
 }
 
 #[cfg(test)]
