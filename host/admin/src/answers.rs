@@ -9,7 +9,7 @@ use axum::{Json, Router};
 use pumphouse_contract::ports::{Condition, HandlerStatus, SubscriptionStatus};
 use serde::Serialize;
 
-use crate::{AdminPorts, queues};
+use crate::{AdminPorts, queues, tenants};
 
 /// The media type that scrapers know.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -20,6 +20,10 @@ pub(crate) fn router(ports: AdminPorts) -> Router {
         .route("/readyz", get(readiness))
         .route("/status", get(status))
         .route("/metrics", get(metrics))
+        .route("/v1/tenants", get(tenants::tenants))
+        .route("/v1/tenants/{tenant}", get(tenants::tenant))
+        .route("/v1/handlers", get(tenants::handlers))
+        .route("/v1/handlers/{tenant}/{handler}", get(tenants::handler))
         .route("/v1/queues/{queue}/messages", post(queues::publish).get(queues::peek))
         .layer(DefaultBodyLimit::max(queues::LONGEST_REQUEST))
         .fallback(unknown)
@@ -134,17 +138,19 @@ async fn metrics(State(ports): State<AdminPorts>) -> Response {
 
 #[derive(Serialize)]
 struct Refusal {
-    error: &'static str,
+    error: String,
+}
+
+/// Says what was wrong with a request.
+pub(crate) fn refuse(status: StatusCode, error: impl Into<String>) -> Response {
+    now(status, Refusal { error: error.into() })
 }
 
 async fn unknown() -> Response {
-    let error = "no such path; there are /healthz, /readyz, /status, /metrics and /v1/queues/{queue}/messages";
-    now(StatusCode::NOT_FOUND, Refusal { error })
+    let error = "no such path; there are /healthz, /readyz, /status, /metrics, /v1/tenants, /v1/handlers and /v1/queues/{queue}/messages";
+    refuse(StatusCode::NOT_FOUND, error)
 }
 
 async fn wrong_method() -> Response {
-    now(
-        StatusCode::METHOD_NOT_ALLOWED,
-        Refusal { error: "this path is not asked with that method" },
-    )
+    refuse(StatusCode::METHOD_NOT_ALLOWED, "this path is not asked with that method")
 }

@@ -1,16 +1,18 @@
 //! What a host says of itself over HTTP: `/healthz`, `/readyz`, `/status` and `/metrics`.
 //!
-//! Beside them the queues of the embedded broker, `/v1/queues/{queue}/messages`, to publish to and to look into.
+//! Beside them the tenants and their handlers with limits, grants and accounts, `/v1/tenants` and `/v1/handlers`, and
+//! the queues of the embedded broker, `/v1/queues/{queue}/messages`, to publish to and to look into.
 //! It is made for a loopback address or a network that is trusted: there is no encryption and nobody is asked who
 //! they are.
 
 mod answers;
 mod queues;
 mod server;
+mod tenants;
 
 use std::sync::Arc;
 
-use pumphouse_contract::ports::{Handlers, Queues, Subscriptions};
+use pumphouse_contract::ports::{Handlers, Queues, Subscriptions, Tenants, Terms};
 
 pub use server::{CONNECTION_TIMEOUT, HEADER_TIMEOUT, MOST_CONNECTIONS, STOP_GRACE, serve};
 
@@ -24,6 +26,10 @@ pub struct AdminPorts {
     pub subscriptions: Arc<dyn Subscriptions>,
     /// The handlers.
     pub handlers: Arc<dyn Handlers>,
+    /// The tenants and what they used.
+    pub tenants: Arc<dyn Tenants>,
+    /// What the configuration in force says of tenants and handlers.
+    pub terms: Arc<dyn Terms>,
     /// The metrics.
     pub metrics: Metrics,
     /// The queues of the embedded broker, where there is one.

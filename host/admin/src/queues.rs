@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use crate::AdminPorts;
-use crate::answers::now;
+use crate::answers::{now, refuse};
 
 /// The longest request: a message of 4 MiB in base64, and what is around it.
 pub(crate) const LONGEST_REQUEST: usize = 6 << 20;
@@ -24,15 +24,6 @@ const MOST_SHOWN: usize = 100;
 const LOOKS_AT_ONCE: usize = 4;
 
 static LOOKS: Semaphore = Semaphore::const_new(LOOKS_AT_ONCE);
-
-#[derive(Serialize)]
-struct Refusal {
-    error: String,
-}
-
-fn refuse(status: StatusCode, error: impl Into<String>) -> Response {
-    now(status, Refusal { error: error.into() })
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -10,7 +10,8 @@ use pumphouse_admin::{
     AdminPorts, CONNECTION_TIMEOUT, HEADER_TIMEOUT, MOST_CONNECTIONS, STOP_GRACE, serve,
 };
 use pumphouse_contract::ports::{
-    Condition, HandlerStatus, Handlers, SubscriptionStatus, Subscriptions,
+    Condition, HandlerStatus, HandlerTerms, Handlers, SubscriptionStatus, Subscriptions,
+    TenantStatus, TenantTerms, Tenants, Terms,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -48,6 +49,22 @@ impl Handlers for Orders {
     }
 }
 
+impl Tenants for Orders {
+    fn list(&self) -> Vec<TenantStatus> {
+        Vec::new()
+    }
+}
+
+impl Terms for Orders {
+    fn of_tenant(&self, _: &str) -> Option<TenantTerms> {
+        None
+    }
+
+    fn of_handler(&self, _: &str) -> Option<HandlerTerms> {
+        None
+    }
+}
+
 fn subscription(name: &str, condition: Condition, problem: Option<&str>) -> SubscriptionStatus {
     SubscriptionStatus {
         name: name.into(),
@@ -79,6 +96,8 @@ impl Admin {
         let ports = AdminPorts {
             subscriptions,
             handlers: Arc::new(Orders),
+            tenants: Arc::new(Orders),
+            terms: Arc::new(Orders),
             metrics,
             queues: None,
             version: "1.2.3",
@@ -244,7 +263,7 @@ async fn what_is_not_there_is_refused_in_json() {
         assert_eq!(answer.status, 404, "{path}");
         assert!(answer.json()["error"].as_str().unwrap().contains("/healthz"), "{path}");
     }
-    for path in ["/healthz", "/readyz", "/status", "/metrics"] {
+    for path in ["/healthz", "/readyz", "/status", "/metrics", "/v1/tenants", "/v1/handlers"] {
         for method in ["POST", "DELETE", "PUT", "BREW"] {
             let answer = admin.ask(method, path).await;
             assert_eq!(answer.status, 405, "{method} {path}");

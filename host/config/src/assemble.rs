@@ -10,7 +10,7 @@ use crate::section::Section;
 use crate::subscription;
 use crate::tenants;
 use crate::types::{
-    Access, Config, Credentials, Embedded, Host, Log, Provisioning, Pubsub, Rocketmq, Sqs,
+    Access, Compile, Config, Credentials, Embedded, Host, Log, Provisioning, Pubsub, Rocketmq, Sqs,
     Subscription, Tls,
 };
 use crate::values;
@@ -64,7 +64,20 @@ fn host(section: &Section<'_>, directory: &Path) -> Host {
             level: log.word("level").unwrap_or(LogLevel::Info),
         },
         pool_slots: section.count("pool_slots").unwrap_or_default(),
+        heavy_slots: section.count("heavy_slots").unwrap_or_default(),
         guest_threads: section.count("guest_threads"),
+        resident_handlers: section.count("resident_handlers").unwrap_or_default(),
+        compile: compile(&section.below("compile")),
+        http_trust: section.below("http").path_value("trust").map(|path| directory.join(path)),
+        account_interval: section.duration("account_interval").filter(|every| !every.is_zero()),
+        metrics_handlers: section.below("metrics").count("handlers").unwrap_or_default(),
+    }
+}
+
+fn compile(section: &Section<'_>) -> Compile {
+    Compile {
+        memory_bytes: section.size("memory").unwrap_or_default(),
+        time: section.duration("time").unwrap_or_default(),
     }
 }
 

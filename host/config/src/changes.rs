@@ -1,9 +1,10 @@
 //! What a reload changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::place::Place;
-use crate::types::{Config, HandlerConfig, Pubsub, Rocketmq, Sqs, Subscription, Tenant};
+use crate::tenancy::{HandlerConfig, Limits};
+use crate::types::{Config, Pubsub, Rocketmq, Sqs, Subscription};
 
 /// A slot of the pool holds at least the default `limits.memory`, in bytes.
 const LEAST_MEMORY_BYTES: u64 = 64 << 20;
@@ -37,6 +38,9 @@ pub struct Changes {
     pub subscriptions: Delta,
     /// The handlers, by full name.
     pub handlers: Delta,
+    /// The tenants whose share changed, or that came or went. Nothing is restarted for that but the subscriptions
+    /// that receive at another rate: a share holds from now on.
+    pub tenants: Vec<String>,
     /// Keys that are only read when the process starts, and that changed: they are not in force yet. The limits
     /// of memory and tables are among them where they rise above what every slot of the pool is made for.
     pub at_restart: Vec<&'static str>,
@@ -46,7 +50,10 @@ impl Changes {
     /// Whether the two configurations mean the same.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.subscriptions.is_empty() && self.handlers.is_empty() && self.at_restart.is_empty()
+        self.subscriptions.is_empty()
+            && self.handlers.is_empty()
+            && self.tenants.is_empty()
+            && self.at_restart.is_empty()
     }
 }
 
@@ -67,12 +74,24 @@ impl Config {
         each.fold(LEAST_TABLE_ELEMENTS, u32::max)
     }
 
+    /// What a tenant says of each call.
+    fn limits_of(&self, tenant: &str) -> Option<Limits> {
+        self.tenants.get(tenant).map(|one| one.limits)
+    }
+
+    /// How many messages a second a tenant's subscriptions receive together, where there is a limit.
+    #[must_use]
+    pub fn rate_of(&self, tenant: &str) -> Option<u32> {
+        self.tenants.get(tenant)?.share.messages_per_second
+    }
+
     /// What becomes of a host that runs `old` when it takes `new`.
     #[must_use]
     pub fn changes(old: &Self, new: &Self) -> Changes {
         let handlers = delta(&parts_of_handlers(old), &parts_of_handlers(new));
         let subscriptions = delta(&parts_of_subscriptions(old), &parts_of_subscriptions(new));
-        Changes { subscriptions, handlers, at_restart: at_restart(old, new) }
+        let tenants = shares(old, new);
+        Changes { subscriptions, handlers, tenants, at_restart: at_restart(old, new) }
     }
 }
 
@@ -86,10 +105,18 @@ fn delta<T: PartialEq>(old: &BTreeMap<&str, T>, new: &BTreeMap<&str, T>) -> Delt
     }
 }
 
-/// A handler with what its tenant says.
+/// The tenants whose share is another one.
+fn shares(old: &Config, new: &Config) -> Vec<String> {
+    let share = |config: &Config, name: &str| config.tenants.get(name).map(|one| one.share);
+    let names: BTreeSet<&String> = old.tenants.keys().chain(new.tenants.keys()).collect();
+    let changed = names.into_iter().filter(|name| share(old, name) != share(new, name));
+    changed.cloned().collect()
+}
+
+/// A handler with what its tenant says of each call.
 fn parts_of_handlers(config: &Config) -> BTreeMap<&str, impl PartialEq + '_> {
     let parts = config.handlers.iter();
-    parts.map(|(name, one)| (name.as_str(), (one, config.tenants.get(&one.tenant)))).collect()
+    parts.map(|(name, one)| (name.as_str(), (one, config.limits_of(&one.tenant)))).collect()
 }
 
 /// A subscription with everything that it is made from.
@@ -102,7 +129,8 @@ fn parts_of_subscriptions(config: &Config) -> BTreeMap<&str, Parts<'_>> {
 struct Parts<'a> {
     subscription: &'a Subscription,
     handler: Option<&'a HandlerConfig>,
-    tenant: Option<&'a Tenant>,
+    tenant: Option<Limits>,
+    rate: Option<u32>,
     sqs: Option<&'a Sqs>,
     pubsub: Option<&'a Pubsub>,
     rocketmq: Option<&'a Rocketmq>,
@@ -114,7 +142,8 @@ impl<'a> Parts<'a> {
         Self {
             subscription,
             handler: config.handlers.get(&subscription.handler),
-            tenant: config.tenants.get(&subscription.tenant),
+            tenant: config.limits_of(&subscription.tenant),
+            rate: config.rate_of(&subscription.tenant),
             sqs: config.sqs.as_ref().filter(|_| on("sqs")),
             pubsub: config.pubsub.as_ref().filter(|_| on("pubsub")),
             rocketmq: config.rocketmq.as_ref().filter(|_| on("rocketmq")),
@@ -136,7 +165,13 @@ fn at_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("host.grace", old.host.grace != new.host.grace),
         ("host.log", old.host.log != new.host.log),
         ("host.pool_slots", old.host.pool_slots != new.host.pool_slots),
+        ("host.heavy_slots", old.host.heavy_slots != new.host.heavy_slots),
         ("host.guest_threads", old.host.guest_threads != new.host.guest_threads),
+        ("host.resident_handlers", old.host.resident_handlers != new.host.resident_handlers),
+        ("host.compile", old.host.compile != new.host.compile),
+        ("host.http.trust", old.host.http_trust != new.host.http_trust),
+        ("host.account_interval", old.host.account_interval != new.host.account_interval),
+        ("host.metrics.handlers", old.host.metrics_handlers != new.host.metrics_handlers),
         ("embedded.store", old.embedded.store != new.embedded.store),
         ("limits.memory", new.largest_memory_bytes() > old.largest_memory_bytes()),
         ("limits.table", new.largest_table_elements() > old.largest_table_elements()),

@@ -76,6 +76,10 @@ pub enum Kind {
     Tags,
     /// What makes two messages one.
     DeduplicationKey,
+    /// A host of outgoing requests, or a pattern of hosts.
+    HttpHost,
+    /// Methods of outgoing requests.
+    Methods,
 }
 
 impl fmt::Display for Kind {
@@ -121,6 +125,8 @@ impl fmt::Display for Kind {
             Self::ConsumerGroup => f.write_str("consumer group"),
             Self::Tags => f.write_str("tags, two vertical bars between them"),
             Self::DeduplicationKey => f.write_str("`\"id\"` or `\"header:NAME\"`"),
+            Self::HttpHost => f.write_str("host name or address, or `\"*.DOMAIN\"`"),
+            Self::Methods => f.write_str("list of methods, such as `[\"GET\", \"POST\"]`"),
         }
     }
 }
@@ -149,7 +155,8 @@ impl fmt::Display for Given {
 /// One key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// Where it stands: names joined by dots; a name in `<>` stands for any name.
+    /// Where it stands: names joined by dots; a name in `<>` stands for any name, one that ends in `[]` for each
+    /// table of a list.
     pub path: &'static str,
     /// What it takes.
     pub kind: Kind,
@@ -162,6 +169,16 @@ pub struct Key {
 /// Whether a name of a pattern stands for any name.
 pub(crate) fn is_any(segment: &str) -> bool {
     segment.starts_with('<')
+}
+
+/// Whether a name of a pattern stands for the tables of a list.
+pub(crate) fn is_list(segment: &str) -> bool {
+    segment.ends_with("[]")
+}
+
+/// A name of a pattern as it is written.
+pub(crate) fn written(segment: &str) -> &str {
+    segment.trim_end_matches("[]")
 }
 
 /// The key at exactly this pattern.
@@ -185,7 +202,7 @@ pub(crate) fn below(pattern: &str) -> Vec<&'static str> {
 pub(crate) fn ways_down(pattern: &str, last: &str) -> Vec<&'static str> {
     KEYS.iter()
         .filter_map(|key| remainder(key.path, pattern))
-        .filter(|rest| rest.rsplit('.').next() == Some(last) && !rest.contains('<'))
+        .filter(|rest| rest.rsplit('.').next() == Some(last) && !rest.contains(['<', '[']))
         .collect()
 }
 

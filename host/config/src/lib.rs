@@ -21,7 +21,9 @@ mod spelling;
 mod subscription;
 mod syntax;
 mod table;
+mod tenancy;
 mod tenants;
+mod terms;
 pub mod timing;
 mod types;
 mod units;
@@ -38,12 +40,14 @@ pub use place::{
     RocketmqPlace, RocketmqReader, SqsPlace, TopicRef,
 };
 pub use semantics::{Delivery, Effective, Popped, Pushed, effective};
+pub use tenancy::{Grants, HandlerConfig, HttpGrant, HttpLimits, Limits, Reuse, Share, Tenant};
 pub use types::{
-    Access, Config, Credentials, Deduplicate, DeduplicationKey, Embedded, Grants, HandlerConfig,
-    Host, Limits, Log, Native, Provisioning, Pubsub, Rocketmq, Secret, SecretError, Setting, Sqs,
-    Subscription, Tenant, Tls, UNCOUNTED,
+    Access, Compile, Config, Credentials, Deduplicate, DeduplicationKey, Embedded, Host, Log,
+    Native, Provisioning, Pubsub, Rocketmq, Secret, SecretError, Setting, Sqs, Subscription, Tls,
+    UNCOUNTED,
 };
 pub use units::{Readable, ReadableSize};
 pub use words::{
-    Dispatch, Envelope, LogFormat, LogLevel, Provision, PubsubMode, Semantics, Store, TopicKind,
+    Dispatch, Envelope, HttpScheme, LogFormat, LogLevel, Provision, PubsubMode, Runtime, Semantics,
+    Store, TopicKind,
 };

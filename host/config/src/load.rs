@@ -17,7 +17,7 @@ use crate::types::Config;
 use crate::walk::Walk;
 
 /// The longest configuration that is read, in bytes.
-const LONGEST_FILE_BYTES: u64 = 1 << 20;
+const LONGEST_FILE_BYTES: u64 = 16 << 20;
 
 /// What one transport of this build can do, as far as a configuration may ask for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub struct Loaded {
     pub warnings: Diagnostics,
 }
 
-/// Reads a file of at most 1 MiB. Blocks on the file system: not for the async runtime.
+/// Reads a file of at most 16 MiB. Blocks on the file system: not for the async runtime.
 ///
 /// # Errors
 /// Everything that is wrong with it, the component files that are not there included, and the warnings too.
@@ -152,7 +152,7 @@ fn read_file(path: &Path) -> Result<String, Problem> {
     let mut bytes = Vec::new();
     file.take(LONGEST_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > LONGEST_FILE_BYTES {
-        return Err(plain(format!("the configuration {shown} is longer than 1 MiB")));
+        return Err(plain(format!("the configuration {shown} is longer than 16 MiB")));
     }
     String::from_utf8(bytes).map_err(|error| Problem {
         message: "the configuration is not UTF-8 from here on".to_owned(),

@@ -2,6 +2,7 @@
 //! findings of the delivery contract, each with its place in the file.
 
 mod rocketmq;
+mod tenants;
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use crate::place::Place;
 use crate::report::{At, Note, Report, join};
 use crate::semantics::effective;
 use crate::spelling::nearest;
-use crate::types::{Config, HandlerConfig, Subscription};
+use crate::tenancy::HandlerConfig;
+use crate::types::{Config, Subscription};
 use crate::units::Readable;
 use crate::words::{Provision, Semantics};
 
@@ -35,6 +37,7 @@ impl Review<'_> {
     pub(crate) fn all(&self) {
         self.exposed();
         rocketmq::review(self);
+        tenants::review(self);
         for one in &self.config.subscriptions {
             let found = [
                 self.unknown_handler(one),
@@ -331,4 +334,5 @@ pub(crate) fn files(review: &Review<'_>) {
         review.report.error(&key, At::Value, Note::new(Code::MissingFile, message));
     }
     rocketmq::files(review);
+    tenants::files(review);
 }

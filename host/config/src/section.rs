@@ -8,7 +8,7 @@ use toml_span::value::{Table, Value};
 
 use crate::keys::{self, Given, Key, Kind};
 use crate::report::{At, Note, Report, join};
-use crate::types::{DeduplicationKey, Secret, Setting};
+use crate::types::{DeduplicationKey, Secret};
 use crate::values::{self, Bad};
 use crate::words::Word;
 
@@ -46,6 +46,18 @@ impl<'a> Section<'a> {
             .map(|name| (name.to_owned(), self.child(name, any)))
             .filter(|(_, child)| child.is_present())
             .collect()
+    }
+
+    /// The tables of a list in this one, in their order.
+    pub(crate) fn items(&self, name: &str) -> Vec<Self> {
+        let list = self.value(name).and_then(Value::as_array).into_iter().flatten();
+        let item = |(index, value): (usize, &'a Value<'a>)| {
+            let table = Some(value.as_table()?);
+            let pattern = keys::join(&self.pattern, &format!("{name}[]"));
+            let path = format!("{}[{index}]", self.path(name));
+            Some(Self { report: self.report, table, pattern, path })
+        };
+        list.enumerate().filter_map(item).collect()
     }
 
     /// Every name that stands in this table.
@@ -124,14 +136,14 @@ impl<'a> Section<'a> {
         self.read(name, values::deduplication_key)
     }
 
-    /// The settings of this table, by the user's names.
-    pub(crate) fn settings(&self) -> Vec<(String, Setting)> {
+    /// What stands in this table by the user's names.
+    pub(crate) fn named<T>(&self, read: Reader<T>) -> Vec<(String, T)> {
         let Some(any) = keys::below(&self.pattern).into_iter().find(|name| keys::is_any(name))
         else {
             return Vec::new();
         };
-        let read = |name: &&str| self.read_as(name, any, values::setting);
-        self.names().iter().filter_map(|name| Some(((*name).to_owned(), read(name)?))).collect()
+        let read = |name: &&str| Some(((*name).to_owned(), self.read_as(name, any, read)?));
+        self.names().iter().filter_map(read).collect()
     }
 
     pub(crate) fn read<T>(&self, name: &str, read: Reader<T>) -> Option<T> {

@@ -7,8 +7,9 @@ use pumphouse_contract::ports::{Counter, Ordering};
 use pumphouse_contract::{Backoff, Budget, Jitter, LeaseBudget};
 
 use crate::load::{Build, TransportFacts};
+use crate::tenancy::HandlerConfig;
 use crate::timing;
-use crate::types::{Config, Deduplicate, HandlerConfig, Subscription};
+use crate::types::{Config, Deduplicate, Subscription};
 use crate::units::Readable;
 use crate::words::{Dispatch, Provision, PubsubMode, TopicKind};
 

@@ -2,9 +2,16 @@
 
 mod host;
 mod subscription;
+mod tenants;
 
 use crate::keys::{Given, Key, Kind};
 use crate::words::Provision;
+
+pub(crate) use tenants::LARGEST_COMPONENT;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
 
 const SECOND: u64 = 1_000;
 const HOUR: u64 = 3_600 * SECOND;
@@ -20,10 +27,12 @@ const fn key(path: &'static str, kind: Kind, given: Given, meaning: &'static str
 /// Every key there is.
 pub const KEYS: &[Key] = &joined();
 
-const fn joined() -> [Key; host::KEYS.len() + subscription::KEYS.len()] {
+const fn joined() -> [Key; host::KEYS.len() + tenants::KEYS.len() + subscription::KEYS.len()] {
     let mut all = [key("", Kind::Flag, Given::Required, ""); _];
     let (first, rest) = all.split_at_mut(host::KEYS.len());
     first.copy_from_slice(host::KEYS);
+    let (second, rest) = rest.split_at_mut(tenants::KEYS.len());
+    second.copy_from_slice(tenants::KEYS);
     rest.copy_from_slice(subscription::KEYS);
     all
 }

@@ -11,6 +11,7 @@ use pumphouse_contract::Policy;
 use pumphouse_contract::ports::Ordering;
 
 use crate::place::Place;
+use crate::tenancy::{HandlerConfig, Tenant};
 use crate::words::{Dispatch, LogFormat, LogLevel, Provision, Semantics, Store};
 
 /// The longest secret that is read from a file, in bytes.
@@ -53,8 +54,29 @@ pub struct Host {
     pub log: Log,
     /// `pool_slots`.
     pub pool_slots: u32,
+    /// `heavy_slots`.
+    pub heavy_slots: u32,
     /// `guest_threads`; none for one for each core.
     pub guest_threads: Option<u32>,
+    /// `resident_handlers`.
+    pub resident_handlers: u32,
+    /// `compile`.
+    pub compile: Compile,
+    /// `http.trust`, with the configuration's directory before it where it was relative.
+    pub http_trust: Option<PathBuf>,
+    /// `account_interval`; none for `"0s"`.
+    pub account_interval: Option<Duration>,
+    /// `metrics.handlers`.
+    pub metrics_handlers: u32,
+}
+
+/// `host.compile`: what compiling one component may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compile {
+    /// `memory`, in bytes.
+    pub memory_bytes: u64,
+    /// `time`.
+    pub time: Duration,
 }
 
 /// `host.log`.
@@ -200,58 +222,6 @@ fn read_secret(path: &Path) -> Result<String, SecretError> {
     let text = String::from_utf8(bytes).ok().filter(|_| whole);
     let text = text.map(|text| text.trim_end_matches(['\r', '\n']).to_owned());
     text.filter(|text| !text.is_empty()).ok_or_else(|| SecretError::Content(path.to_owned()))
-}
-
-/// `[tenants.<tenant>]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tenant {
-    /// Its name.
-    pub name: String,
-    /// `limits`: what holds for each call, and `concurrency` for all handlers of the tenant together.
-    pub limits: Limits,
-}
-
-/// `limits` of a tenant or a handler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// `memory` of one call, in bytes.
-    pub memory_bytes: u64,
-    /// `deadline` of one call.
-    pub deadline: Duration,
-    /// `concurrency`: calls at once; none for no limit of its own. A handler does not take over its tenant's.
-    pub concurrency: Option<u32>,
-    /// `log` of one call, in bytes.
-    pub log_bytes: u64,
-    /// `log_lines` of one call.
-    pub log_lines: u32,
-    /// `result` of one call, in bytes.
-    pub result_bytes: u64,
-    /// `table`: elements of each table.
-    pub table_elements: u32,
-}
-
-/// `[tenants.<tenant>.handlers.<handler>]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HandlerConfig {
-    /// `tenant/handler`.
-    pub name: String,
-    /// The tenant.
-    pub tenant: String,
-    /// `component`, with the configuration's directory before it where it was relative.
-    pub component: PathBuf,
-    /// `limits`, the tenant's where they are absent.
-    pub limits: Limits,
-    /// `grants`.
-    pub grants: Grants,
-}
-
-/// `grants` of a handler: what it gets beyond its message. Nothing by default.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Grants {
-    /// `logging`.
-    pub logging: bool,
-    /// `config`, by name. An empty one grants nothing.
-    pub config: BTreeMap<String, Setting>,
 }
 
 /// One setting of a handler's.

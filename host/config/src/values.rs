@@ -1,6 +1,6 @@
 //! One value of the file, as its kind says.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -191,4 +191,60 @@ pub(crate) fn deduplication_key(value: &Value<'_>, kind: &Kind) -> Result<Dedupl
         }
         _ => Err(Bad::value(format!("{text:?} names no key"))),
     }
+}
+
+/// A host as the sandbox reads it: a name, an address, or all names below one of at least two labels.
+pub(crate) fn http_host(value: &Value<'_>, kind: &Kind) -> Result<String, Bad> {
+    let text = text(value, kind)?;
+    let host = text.to_ascii_lowercase();
+    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(&host);
+    if bare.parse::<Ipv6Addr>().is_ok() || host.parse::<Ipv4Addr>().is_ok() {
+        return Ok(bare.to_owned());
+    }
+    let wrong = |why: &str| Err(Bad::value(format!("{text:?} {why}")));
+    if host.contains(['/', ':', '@', '?', '#']) {
+        return wrong(
+            "is more than a host: `scheme` and `port` have keys of their own, and a path is not asked for",
+        );
+    }
+    match host.strip_prefix("*.") {
+        None if host == "*" => wrong("would be every host: name them"),
+        None if !is_domain(&host) => wrong("is no name of a host"),
+        Some(parent) if !is_domain(parent) => wrong("is no pattern of hosts"),
+        Some(parent) if !parent.contains('.') => wrong("stands for the names of many owners"),
+        None | Some(_) => Ok(host),
+    }
+}
+
+/// Letters, digits, hyphens and underscores; the last label is no number, which would be an address to some.
+fn is_domain(text: &str) -> bool {
+    let plain = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
+    let label = |label: &str| (1..=63).contains(&label.len()) && label.bytes().all(plain);
+    let last = text.rsplit('.').next().unwrap_or_default();
+    let numeric = last.bytes().all(|c| c.is_ascii_digit()) || last.starts_with("0x");
+    text.len() <= 253 && text.split('.').all(label) && !numeric
+}
+
+/// The methods of requests, in capitals.
+const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+
+pub(crate) fn methods(value: &Value<'_>, _: &Kind) -> Result<Vec<String>, Bad> {
+    let items = value.as_array().ok_or_else(|| Bad::kind("a list of methods", value))?;
+    if items.is_empty() {
+        return Err(Bad::value("a host without a method can't be asked anything"));
+    }
+    let mut methods: Vec<String> = Vec::new();
+    for item in items {
+        let method = item.as_str().ok_or_else(|| Bad::kind("a method", item))?;
+        if !METHODS.contains(&method) {
+            let near = nearest(method, METHODS).map(str::to_owned);
+            let message = format!("{method:?} is none of {}", METHODS.join(", "));
+            return Err(Bad { nearest: near, ..Bad::value(message) });
+        }
+        if methods.iter().any(|one| one == method) {
+            return Err(Bad::value(format!("{method} stands twice")));
+        }
+        methods.push(method.to_owned());
+    }
+    Ok(methods)
 }

@@ -10,6 +10,10 @@ use crate::spelling::nearest;
 
 /// Every transport that has a key of its own.
 const TRANSPORTS: [&str; 4] = ["embedded", "sqs", "pubsub", "rocketmq"];
+/// Names that a handler's author chooses, and that nothing is named after.
+const FREE: [&str; 2] = ["<setting>", "<secret>"];
+/// What a handler can't be granted yet.
+const TO_COME: [&str; 2] = ["publish", "key_value"];
 /// The longest name of a tenant, handler or subscription, in bytes.
 const LONGEST_NAME: usize = 64;
 
@@ -47,10 +51,36 @@ impl Walk<'_> {
         if keys::find(&pattern).is_some() {
             return;
         }
+        if keys::is_list(step) {
+            return self.list(value, &path, &pattern);
+        }
         match value.as_table() {
             Some(inner) => self.level(inner, &Here { path, pattern }),
             None => self.not_a_table(value, &path, &pattern),
         }
+    }
+
+    /// A list of tables, each of which is known by its place.
+    fn list(&self, value: &Value<'_>, path: &str, pattern: &str) {
+        let Some(items) = value.as_array() else {
+            return self.not_a_list(value, path, pattern);
+        };
+        for (index, item) in items.iter().enumerate() {
+            let path = format!("{path}[{index}]");
+            let spot = Spot { key: item.span.into(), value: item.span.into() };
+            self.report.place(path.clone(), spot);
+            match item.as_table() {
+                Some(inner) => self.level(inner, &Here { path, pattern: pattern.to_owned() }),
+                None => self.not_a_table(item, &path, pattern),
+            }
+        }
+    }
+
+    fn not_a_list(&self, value: &Value<'_>, path: &str, pattern: &str) {
+        let found = article(value.as_ref().type_str());
+        let message = format!("expected a list of tables, found {found}");
+        let note = Note::new(Code::WrongType, message).allowed(listed(&keys::below(pattern)));
+        self.report.error(path, At::Key, note);
     }
 
     /// The name in the table of keys that this name of the file is.
@@ -60,7 +90,7 @@ impl Walk<'_> {
             self.check_name(name, any, path);
             return Some(any);
         }
-        let Some(exact) = known.iter().find(|known| **known == name) else {
+        let Some(exact) = known.iter().find(|known| keys::written(known) == name) else {
             self.report.error(path, At::Key, self.unknown(name, &known, here));
             return None;
         };
@@ -71,7 +101,7 @@ impl Walk<'_> {
     }
 
     fn check_name(&self, name: &str, any: &str, path: &str) {
-        let free = any == "<setting>";
+        let free = FREE.contains(&any);
         let plain = !name.is_empty()
             && name.len() <= LONGEST_NAME
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
@@ -90,6 +120,11 @@ impl Walk<'_> {
             )
             .allowed(listed(known));
         }
+        if here.pattern.ends_with(".grants")
+            && let Some(name) = nearest(name, TO_COME)
+        {
+            return to_come(name).allowed(listed(known));
+        }
         let shown = name.escape_debug();
         let message = if here.path.is_empty() {
             format!("unknown key `{shown}` at the top level")
@@ -97,7 +132,8 @@ impl Walk<'_> {
             format!("unknown key `{shown}` in `{}`", here.path)
         };
         let elsewhere = keys::ways_down(&here.pattern, name).first().copied();
-        let near = elsewhere.or_else(|| nearest(name, known.iter().copied()));
+        let near =
+            elsewhere.or_else(|| nearest(name, known.iter().map(|name| keys::written(name))));
         Note::new(Code::UnknownKey, message).allowed(listed(known)).nearest(near)
     }
 
@@ -141,8 +177,15 @@ fn other_transport(name: &str, pattern: &str) -> Option<(&'static str, String)> 
     }
 }
 
+fn to_come(name: &str) -> Note {
+    let message = format!(
+        "`grants.{name}` is to come: this version has no such grant, and refuses a handler that imports its interface"
+    );
+    Note::new(Code::Unsupported, message)
+}
+
 fn listed(names: &[&str]) -> String {
-    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    names.iter().map(|name| format!("`{}`", keys::written(name))).collect::<Vec<_>>().join(", ")
 }
 
 /// A type of TOML with its article.

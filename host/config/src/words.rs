@@ -138,3 +138,25 @@ words! {
         Fifo = "fifo",
     }
 }
+
+words! {
+    /// `runtime` of a handler: which engine profile it runs in.
+    Runtime {
+        /// As the component looks: a large one is heavy.
+        Auto = "auto",
+        /// Compiled languages: small slots, a fresh instance for each message.
+        Lean = "lean",
+        /// Languages that bring an interpreter: larger slots, and instances that may be used again.
+        Heavy = "heavy",
+    }
+}
+
+words! {
+    /// `scheme` of a host that a handler may call.
+    HttpScheme {
+        /// With TLS.
+        Https = "https",
+        /// Without: what is sent can be read and changed on its way.
+        Http = "http",
+    }
+}

@@ -76,7 +76,7 @@ fn restarted(subscriptions: &[&str], handlers: &[&str]) -> Changes {
     Changes {
         subscriptions: Delta { restarted: names(subscriptions), ..Delta::default() },
         handlers: Delta { restarted: names(handlers), ..Delta::default() },
-        at_restart: vec![],
+        ..Changes::default()
     }
 }
 
@@ -115,6 +115,47 @@ fn fr_31_a_handlers_limits_restart_what_it_handles() {
     );
 }
 
+/// What all handlers of a tenant share holds at once: only a rate restarts what receives by it.
+#[test]
+fn fr_31_a_tenants_share_changes_without_a_restart() {
+    let one = with_subscription("");
+    let share = |line: &str| changes(&one, &format!("{one}[tenants.acme.limits]\n{line}\n"));
+    for line in
+        ["weight = 7", "runnable = 2", "instances = 9", "log_rate = \"1KiB\"", "handlers = 3"]
+    {
+        let change = share(line);
+        assert_eq!(change, Changes { tenants: names(&["acme"]), ..Changes::default() }, "{line}");
+        assert!(!change.is_empty());
+    }
+    let rate = share("messages_rate = 10");
+    assert_eq!(rate, Changes { tenants: names(&["acme"]), ..restarted(&["orders"], &[]) });
+    // What each call may use is another matter.
+    assert_eq!(share("cpu = \"1s\""), restarted(&["orders"], &["acme/orders"]));
+}
+
+/// A narrowed grant is a change of the handler, which is then loaded anew.
+#[test]
+fn fr_31_a_grant_that_changed_restarts_the_handler() {
+    let with = |grants: &str| {
+        with_subscription(&format!("[tenants.acme.handlers.orders.grants]\n{grants}\n"))
+    };
+    let wide = with(
+        "http = [{ host = \"a.example.com\" }, { host = \"b.example.com\" }]\nsecrets.token = { env = \"A\" }",
+    );
+    for narrow in [
+        "http = [{ host = \"a.example.com\" }]\nsecrets.token = { env = \"A\" }",
+        "http = [{ host = \"a.example.com\" }, { host = \"b.example.com\" }]",
+        "http = [{ host = \"a.example.com\" }, { host = \"b.example.com\", methods = [\"GET\"] }]\nsecrets.token = { env = \"A\" }",
+        "",
+    ] {
+        assert_eq!(
+            changes(&wide, &with(narrow)),
+            restarted(&["orders"], &["acme/orders"]),
+            "{narrow}"
+        );
+    }
+}
+
 /// What only a new process can take is named, not silently passed over.
 #[test]
 fn fr_31_what_needs_a_new_process_is_named() {
@@ -131,6 +172,19 @@ fn fr_31_what_needs_a_new_process_is_named() {
     assert_eq!(
         at_restart("[host]\npool_slots = 1\nguest_threads = 1\n"),
         ["host.pool_slots", "host.guest_threads"]
+    );
+    assert_eq!(
+        at_restart(
+            "[host]\nheavy_slots = 1\nresident_handlers = 1\ncompile.memory = \"1GiB\"\naccount_interval = \"0s\"\nmetrics.handlers = 9\nhttp.trust = \"ca.pem\"\n"
+        ),
+        [
+            "host.heavy_slots",
+            "host.resident_handlers",
+            "host.compile",
+            "host.http.trust",
+            "host.account_interval",
+            "host.metrics.handlers"
+        ]
     );
     assert_eq!(at_restart("[embedded]\nstore = \"memory\"\n"), ["embedded.store"]);
     assert_eq!(

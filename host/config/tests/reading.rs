@@ -178,7 +178,7 @@ fn sequential_handles_one_at_a_time_without_being_told() {
 
 #[test]
 fn the_examples_are_sound() {
-    for (name, subscriptions) in [("quickstart", 1), ("sqs", 1), ("pubsub", 4)] {
+    for (name, subscriptions) in [("quickstart", 1), ("tenants", 2), ("sqs", 1), ("pubsub", 4)] {
         let path =
             Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/{name}.toml"));
         let text = std::fs::read_to_string(&path).expect("an example");

@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::{found, read, with_pubsub, with_rocketmq, with_sqs};
+use common::{found, line_of, read, with_pubsub, with_rocketmq, with_sqs};
 use proptest::prelude::*;
 use pumphouse_config::KEYS;
 
@@ -22,8 +22,10 @@ fn survives(text: &str) {
 
 /// Words, signs and values of configurations, so that many of their sequences are TOML.
 fn piece() -> impl Strategy<Value = String> {
-    let names: Vec<String> =
-        KEYS.iter().flat_map(|key| [key.path.replace(['<', '>'], ""), last(key.path)]).collect();
+    let names: Vec<String> = KEYS
+        .iter()
+        .flat_map(|key| [key.path.replace(['<', '>', '[', ']'], ""), last(key.path)])
+        .collect();
     let signs = ["=", ".", ",", "{", "}", "[", "]", "[[", "]]", "\n", " ", "#", "\"", "'''", "\\"];
     let values = [
         "\"1s\"",
@@ -57,7 +59,7 @@ fn line() -> impl Strategy<Value = String> {
         Just("{ env = \"A\" }".to_owned()),
         Just("[1, [2], {}]".to_owned()),
     ];
-    (prop::sample::select(paths), value).prop_map(|(path, value)| format!("{path} = {value}\n"))
+    (prop::sample::select(paths), value).prop_map(|(path, value)| line_of(&path, value).0)
 }
 
 proptest! {

@@ -53,6 +53,70 @@ impl Account {
         FaultKind::ALL.iter().zip(&self.faults).filter(|(of, _)| **of == kind).map(|(_, n)| n).sum()
     }
 
+    /// Calls that ended with a fault, of whatever kind.
+    #[must_use]
+    pub fn all_faults(&self) -> u64 {
+        self.faults.iter().sum()
+    }
+
+    /// The kinds of fault that there were, and how often.
+    pub fn fault_kinds(&self) -> impl Iterator<Item = (FaultKind, u64)> {
+        FaultKind::ALL.into_iter().zip(self.faults).filter(|(_, faults)| *faults > 0)
+    }
+
+    /// The limits that were met, by their keys below `limits`, and how often.
+    pub fn limit_trips(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.fault_kinds().filter_map(|(kind, faults)| Some((kind.limit()?, faults)))
+    }
+
+    /// What was added since it was `before`; all of it where it began anew meanwhile. Peaks and `instances` are those
+    /// of now.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        if self.calls < before.calls || self.cpu < before.cpu {
+            return *self;
+        }
+        self.with(before, u64::saturating_sub)
+    }
+
+    /// Both together; of peaks the larger one, and `instances` of both.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            memory_peak: self.memory_peak.max(other.memory_peak),
+            memory_peak_lately: self.memory_peak_lately.max(other.memory_peak_lately),
+            instances: self.instances.saturating_add(other.instances),
+            instances_peak: self.instances_peak.max(other.instances_peak),
+            ..self.with(other, u64::saturating_add)
+        }
+    }
+
+    /// Each figure that only grows, of the two; the others are of this one.
+    #[must_use]
+    pub fn with(&self, other: &Self, both: fn(u64, u64) -> u64) -> Self {
+        let time =
+            |one: Duration, other| Duration::from_nanos(both(nanoseconds(one), nanoseconds(other)));
+        let mut faults = self.faults;
+        faults.iter_mut().zip(&other.faults).for_each(|(one, other)| *one = both(*one, *other));
+        Self {
+            calls: both(self.calls, other.calls),
+            acks: both(self.acks, other.acks),
+            defers: both(self.defers, other.defers),
+            rejects: both(self.rejects, other.rejects),
+            faults,
+            dropped: both(self.dropped, other.dropped),
+            cpu: time(self.cpu, other.cpu),
+            waited: time(self.waited, other.waited),
+            host_calls: both(self.host_calls, other.host_calls),
+            bytes_in: both(self.bytes_in, other.bytes_in),
+            bytes_out: both(self.bytes_out, other.bytes_out),
+            log_lines: both(self.log_lines, other.log_lines),
+            log_bytes: both(self.log_bytes, other.log_bytes),
+            log_dropped: both(self.log_dropped, other.log_dropped),
+            ..*self
+        }
+    }
+
     /// Enters how a call ended and what it used.
     pub fn enter(&mut self, ended: &Ended) {
         self.calls += 1;
@@ -74,6 +138,10 @@ impl Account {
         self.bytes_in += usage.bytes_in;
         self.bytes_out += usage.bytes_out;
     }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The account of one handler.
@@ -146,5 +214,18 @@ mod tests {
         }
         assert_eq!((account.cpu, account.memory_peak), (Duration::from_micros(9), 9));
         assert_eq!((account.host_calls, account.bytes_in, account.bytes_out), (6, 15, 3));
+    }
+
+    #[test]
+    fn what_was_added_is_the_difference_and_a_new_beginning_is_all() {
+        let account = |calls, cpu, memory_peak| Account {
+            calls,
+            cpu: Duration::from_millis(cpu),
+            memory_peak,
+            ..Account::default()
+        };
+        assert_eq!(account(5, 9, 7).since(&account(3, 4, 7)), account(2, 5, 7));
+        assert_eq!(account(2, 1, 7).since(&account(3, 4, 7)), account(2, 1, 7));
+        assert_eq!(account(5, 9, 7).plus(&account(3, 4, 8)), account(8, 13, 8));
     }
 }

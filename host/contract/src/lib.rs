@@ -15,6 +15,7 @@ pub mod outcome;
 pub mod packed;
 pub mod policy;
 pub mod ports;
+pub mod terms;
 pub mod time;
 pub mod trace;
 

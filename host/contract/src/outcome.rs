@@ -151,6 +151,26 @@ impl FaultKind {
             Self::Host => "host",
         }
     }
+
+    /// The key below `limits` of the limit that was met; none where it was none.
+    #[must_use]
+    pub fn limit(self) -> Option<&'static str> {
+        match self {
+            Self::Deadline => Some("deadline"),
+            Self::Cpu => Some("cpu"),
+            Self::Memory => Some("memory"),
+            Self::Table => Some("table"),
+            Self::LogBudget => Some("log"),
+            Self::ResultSize => Some("result"),
+            Self::Trap
+            | Self::Exit
+            | Self::Starved
+            | Self::Stack
+            | Self::InvalidResult
+            | Self::Instantiation
+            | Self::Host => None,
+        }
+    }
 }
 
 impl fmt::Display for FaultKind {

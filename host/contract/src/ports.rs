@@ -9,6 +9,7 @@ use std::time::Duration;
 pub use crate::account::{TenantStatus, Tenants};
 use crate::decide::Decision;
 use crate::policy::Destination;
+pub use crate::terms::{HandlerTerms, TenantTerms, Terms};
 use crate::{
     Count, Delivery, Ended, FaultKind, Message, Outgoing, Reason, Receipt, Timestamp, Usage,
 };
@@ -65,6 +66,9 @@ pub struct Capabilities {
     pub settle_batch: usize,
     /// How long one settle waits for others; zero where a batch saves nothing.
     pub settle_linger: Duration,
+    /// How long a receive for less than a full batch waits for handlers that are about to be free; zero where a
+    /// receive costs little.
+    pub receive_linger: Duration,
     /// The longest wait of one receive.
     pub longest_wait: Duration,
     /// The longest delay of a release.

@@ -8,11 +8,12 @@ use pumphouse_contract::ports::{
     Ask, Condition, Event, Ordering, ReceiveError, SubscriptionStatus,
 };
 use pumphouse_contract::{Delivery, Mono};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::admission::Welcome;
 use crate::duplicates::Duplicates;
 use crate::health::{Health, receive_backoff};
 use crate::lanes::{Held, Lanes};
@@ -22,6 +23,8 @@ use crate::settler::{Bounds, Desk, Settler};
 
 /// Receives at once: enough to keep the handlers busy while others wait for messages.
 const MOST_POLLS: usize = 8;
+/// For how many messages a second of a tenant's rate there is one receive.
+const PACED_POLL: usize = 10;
 /// The longest part of the grace that is kept for giving back what a cut leaves.
 const LONGEST_CUT: Duration = Duration::from_secs(5);
 
@@ -34,6 +37,8 @@ pub struct Pump {
 pub(crate) struct Inner {
     pub(crate) subscription: Subscription,
     pub(crate) permits: Arc<Semaphore>,
+    /// Of the receive that asks, where the handler has little room.
+    pub(crate) turn: Arc<Mutex<()>>,
     pub(crate) lanes: Lanes,
     pub(crate) duplicates: Option<Duplicates>,
     pub(crate) desk: Desk,
@@ -47,6 +52,9 @@ pub(crate) struct Inner {
     pub(crate) said_shortened: AtomicBool,
     pub(crate) said_copy: AtomicBool,
 }
+
+/// Held from the leave to receive until what came of it is under way, where the handler has little room.
+type Turn = Option<OwnedMutexGuard<()>>;
 
 /// How a pump came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,6 +147,7 @@ impl Inner {
             .map(|settings| Duplicates::new(settings, subscription.clock.clone()));
         Self {
             permits: Arc::new(Semaphore::new(limit.min(slots))),
+            turn: Arc::default(),
             lanes: Lanes::default(),
             duplicates,
             desk,
@@ -153,10 +162,12 @@ impl Inner {
         }
     }
 
-    /// How many receives run at once.
+    /// How many receives run at once. Fewer where a rate is low: each may bring more than is left of it.
     fn polls(&self) -> usize {
         let permits = self.permits.available_permits();
-        permits.div_ceil(self.batch()).clamp(1, MOST_POLLS)
+        let pace = self.subscription.pace.as_ref().map(|pace| pace.per_second() as usize);
+        let most = pace.map_or(MOST_POLLS, |rate| rate.div_ceil(PACED_POLL).min(MOST_POLLS));
+        permits.div_ceil(self.batch()).clamp(1, most)
     }
 
     /// The most messages of one receive. Where a batch may hold several of one key, those behind a head that is
@@ -166,10 +177,10 @@ impl Inner {
         if capabilities.batch_may_hold_followers { 1 } else { capabilities.receive_batch.max(1) }
     }
 
-    /// The pump's loop: permit → receive → lane. A message is received only when a handler is free for it.
+    /// The pump's loop: permit → leave → receive → lane. A message is received only when a handler is free for it.
     async fn run(self: Arc<Self>) {
         let mut failures = 0;
-        while let Some(permits) = self.permits().await {
+        while let Some((permits, _turn)) = self.permits().await {
             match self.receive(permits.len()).await {
                 Ok(deliveries) => {
                     failures = 0;
@@ -186,23 +197,38 @@ impl Inner {
     }
 
     /// At least one permit, and as many more of a batch as are free. None once the pump drains.
-    async fn permits(&self) -> Option<Vec<OwnedSemaphorePermit>> {
+    async fn permits(&self) -> Option<(Vec<OwnedSemaphorePermit>, Turn)> {
         let first = tokio::select! {
             biased;
             () = self.drain.cancelled() => return None,
             permit = self.permits.clone().acquire_owned() => permit.ok()?,
         };
+        let (most, turn) = tokio::select! {
+            biased;
+            () = self.drain.cancelled() => return None,
+            leave = self.leave() => leave,
+        };
         let mut permits = vec![first];
-        self.gather(&mut permits).await;
+        self.gather(&mut permits, most).await;
         // A drain may have begun meanwhile.
-        (!self.drain.is_cancelled()).then_some(permits)
+        (!self.drain.is_cancelled()).then_some((permits, turn))
+    }
+
+    /// The tenant's leave to receive, and the most messages that it is for. It is waited for before anything is
+    /// received, so that nothing has to be given back (C-18). Takes nothing, and may be dropped.
+    async fn leave(&self) -> (usize, Turn) {
+        let Welcome { most, turn } = self.welcome().await;
+        let paced = match &self.subscription.pace {
+            Some(pace) => pace.turn().await,
+            None => usize::MAX,
+        };
+        (self.batch().min(most).min(paced), turn)
     }
 
     /// A receive for a few messages costs as much as one for a full batch: where requests are worth saving, those
     /// that are about to be free are waited for, as briefly as a settlement waits for its batch.
-    async fn gather(&self, permits: &mut Vec<OwnedSemaphorePermit>) {
-        let batch = self.batch();
-        let linger = self.subscription.source.capabilities().settle_linger;
+    async fn gather(&self, permits: &mut Vec<OwnedSemaphorePermit>, batch: usize) {
+        let linger = self.subscription.source.capabilities().receive_linger;
         let take = |permits: &mut Vec<OwnedSemaphorePermit>| {
             while permits.len() < batch
                 && let Ok(permit) = self.permits.clone().try_acquire_owned()
@@ -226,7 +252,7 @@ impl Inner {
 
     /// Asks once. Not dropped by a drain: what the broker hands out meanwhile would stay leased.
     async fn receive(&self, max: usize) -> Result<Vec<Delivery>, ReceiveError> {
-        let Subscription { source, settings, observer, clock, .. } = &self.subscription;
+        let Subscription { source, settings, observer, clock, pace, .. } = &self.subscription;
         // Until the broker has answered, a receive only looks, so that readiness does not wait for a message.
         let wait = match self.health.get().0 {
             Condition::Starting | Condition::Waiting => Duration::ZERO,
@@ -246,6 +272,9 @@ impl Inner {
         let took = clock.mono().since(began);
         match &received {
             Ok(deliveries) => {
+                if let Some(pace) = pace {
+                    pace.received(deliveries.len());
+                }
                 observer.record(Event::Received { messages: deliveries.len(), took });
                 self.health.answered(self.name());
             }

@@ -5,6 +5,8 @@ use pumphouse_contract::ports::{Capabilities, Handler, Observer, Sink, Source, S
 use pumphouse_contract::{Clock, Destination, Destinations, LeaseBudget, Policy};
 use tokio::sync::Semaphore;
 
+use crate::pace::Pace;
+
 /// How many deliveries of a subscription are in its handler at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dispatch {
@@ -113,6 +115,8 @@ pub struct Subscription {
     pub deduplicate: Option<Deduplicate>,
     /// What the handlers of the tenant share: calls at once. None: no limit.
     pub tenant: Option<Arc<Semaphore>>,
+    /// What the subscriptions of the tenant share: messages a second. None: no rate.
+    pub pace: Option<Arc<Pace>>,
     /// What takes note.
     pub observer: Arc<dyn Observer>,
     /// The time.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use common::{Bench, CAPABILITIES, Native, bench, until};
 use pumphouse_contract::ports::{Action, Capabilities, Condition, Failure, ReceiveError};
 use pumphouse_contract::{Budget, Fault, FaultKind, Outcome, Reason, Rejection};
-use pumphouse_pump::{Dispatch, Pump};
+use pumphouse_pump::{Dispatch, Pace, Pump};
 use tokio::time::{Instant, sleep};
 
 const GRACE: Duration = Duration::from_secs(30);
@@ -469,4 +469,67 @@ async fn c_18_a_tenants_limit_holds_over_its_subscriptions() {
     for pump in &pumps {
         stop(pump).await;
     }
+}
+
+/// C-18: the subscriptions of a tenant together receive no faster than its rate; what waits stays at the broker, and
+/// nothing is given back.
+#[tokio::test(start_paused = true)]
+async fn c_18_a_tenants_rate_holds_over_its_subscriptions() {
+    for dispatch in BOTH {
+        let pace = Arc::new(Pace::new(10));
+        let both = [(), ()].map(|()| {
+            let mut bench = bench(CAPABILITIES, dispatch, always(Outcome::Ack));
+            bench.subscription.pace = Some(pace.clone());
+            (0..50).for_each(|n| bench.source.publish(&format!("m{n:02}"), None));
+            bench
+        });
+        let began = Instant::now();
+        let pumps = both.each_ref().map(|bench| Pump::start(bench.subscription.clone()));
+        until("all handled", || both.iter().all(|bench| bench.source.left() == 0)).await;
+        let took = began.elapsed();
+        // A hundred messages, ten a second; the last ones may come a second early, with what was received at once.
+        assert!((8..=12).contains(&took.as_secs()), "{dispatch:?} took {took:?}");
+        let shares = both.each_ref().map(|bench| bench.handler.calls().len());
+        assert_eq!(shares, [50, 50]);
+        assert!(both.iter().all(|bench| bench.notes.count("GivenBack") == 0));
+        for pump in &pumps {
+            stop(pump).await;
+        }
+    }
+}
+
+/// A poll that waits for messages takes nothing from the tenant's other subscriptions.
+#[tokio::test(start_paused = true)]
+async fn c_18_an_idle_subscription_costs_nothing_of_a_rate() {
+    let pace = Arc::new(Pace::new(10));
+    let both = [(), ()].map(|()| {
+        let mut bench = bench(CAPABILITIES, CONCURRENT, always(Outcome::Ack));
+        bench.subscription.pace = Some(pace.clone());
+        bench
+    });
+    let pumps = both.each_ref().map(|bench| Pump::start(bench.subscription.clone()));
+    sleep(Duration::from_secs(5)).await;
+    let began = Instant::now();
+    (0..30).for_each(|n| both[0].source.publish(&format!("m{n:02}"), None));
+    until("all handled", || both[0].source.left() == 0).await;
+    // A second's worth at once, the rest at ten a second.
+    assert!((1..=4).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+    for pump in &pumps {
+        stop(pump).await;
+    }
+}
+
+/// A drain does not wait for a tenant's turn.
+#[tokio::test(start_paused = true)]
+async fn a_drain_ends_the_wait_for_a_rate() {
+    let mut bench = bench(CAPABILITIES, CONCURRENT, always(Outcome::Ack));
+    bench.subscription.pace = Some(Arc::new(Pace::new(1)));
+    (0..50).for_each(|n| bench.source.publish(&format!("m{n:02}"), None));
+    let pump = Pump::start(bench.subscription.clone());
+    until("the first", || !bench.handler.calls().is_empty()).await;
+    let began = Instant::now();
+    stop(&pump).await;
+    assert!(began.elapsed() < Duration::from_millis(500), "{:?}", began.elapsed());
+    assert!(bench.source.left() > 40);
+    assert_eq!(bench.notes.count("GivenBack"), 0);
 }

@@ -8,4 +8,4 @@ mod metrics;
 pub mod names;
 
 pub use logs::{LogError, LogFormat, LogSettings, init_logs};
-pub use metrics::{CONTENT_TYPE, Metrics, Subscription};
+pub use metrics::{CONTENT_TYPE, Metrics, OTHER, Subscription};

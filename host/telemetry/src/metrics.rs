@@ -1,5 +1,6 @@
 //! The metrics of a host.
 
+mod accounts;
 mod calls;
 mod families;
 mod histogram;
@@ -7,17 +8,22 @@ mod observer;
 mod requests;
 mod sampled;
 mod series;
+mod spent;
 
 use std::sync::Arc;
 
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use pumphouse_contract::Destination;
-use pumphouse_contract::ports::{Depth, HandlerStatus, Observer, SubscriptionStatus};
+use pumphouse_contract::ports::{Depth, HandlerStatus, Observer, SubscriptionStatus, TenantStatus};
 
+use accounts::Accounts;
 use families::Families;
 use observer::Recorder;
 use sampled::Sampled;
+use spent::Spent;
+
+pub use accounts::OTHER;
 
 /// The media type of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -46,7 +52,11 @@ struct Inner {
     registry: Registry,
     families: Families,
     sampled: Arc<Sampled>,
+    accounts: Arc<Accounts>,
 }
+
+/// How many handlers have series of their own, where nothing else is said.
+const DEFAULT_HANDLERS: usize = 1_000;
 
 impl Default for Metrics {
     fn default() -> Self {
@@ -55,14 +65,23 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Metrics in which nothing was seen yet.
+    /// Metrics in which nothing was seen yet, with series of their own for at most a thousand handlers.
     #[must_use]
     pub fn new() -> Self {
+        Self::with_handlers(DEFAULT_HANDLERS)
+    }
+
+    /// Metrics in which nothing was seen yet. At most so many handlers, and as many tenants, have series of their own
+    /// in what is counted by [`Metrics::accounts`]; the others are summed as [`OTHER`].
+    #[must_use]
+    pub fn with_handlers(most: usize) -> Self {
         let mut registry = Registry::default();
         let families = Families::registered_in(&mut registry);
-        let sampled = Arc::new(Sampled::default());
+        let accounts = Arc::new(Accounts::new(most));
+        let sampled = Arc::new(Sampled::new(most, Arc::clone(&accounts)));
         registry.register_collector(Box::new(Arc::clone(&sampled)));
-        Self(Arc::new(Inner { registry, families, sampled }))
+        registry.register_collector(Box::new(Spent(Arc::clone(&accounts))));
+        Self(Arc::new(Inner { registry, families, sampled, accounts }))
     }
 
     /// What records a subscription's events: a few atomic additions each, without a lock or an allocation. (The
@@ -85,6 +104,12 @@ impl Metrics {
         configuration_rejected: bool,
     ) {
         self.0.sampled.refresh(subscriptions, handlers, configuration_rejected);
+    }
+
+    /// Takes note of what tenants and handlers have used so far. To be called before each
+    /// [`encode`](Self::encode), and before [`refresh`](Self::refresh).
+    pub fn accounts(&self, tenants: &[TenantStatus]) {
+        self.0.accounts.look(tenants);
     }
 
     /// Notes how full a rejection destination is. What is not known is not shown; a

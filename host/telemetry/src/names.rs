@@ -29,9 +29,10 @@ impl Name {
 
     /// The unit, where the name ends in one.
     pub(crate) fn unit(&self) -> Option<Unit> {
-        if self.full.ends_with("_seconds") {
+        let name = self.full.strip_suffix("_total").unwrap_or(self.full);
+        if name.ends_with("_seconds") {
             Some(Unit::Seconds)
-        } else if self.full.ends_with("_bytes") {
+        } else if name.ends_with("_bytes") {
             Some(Unit::Bytes)
         } else {
             None
@@ -69,6 +70,8 @@ pub mod labels {
     pub const OPERATION: &str = "messaging_operation_name";
     /// How an operation failed; absent where it did not.
     pub const ERROR: &str = "error_type";
+    /// The key below `limits` of a limit.
+    pub const LIMIT: &str = "limit";
 }
 
 /// Seconds of calls.
@@ -192,6 +195,72 @@ pub const GUEST_INSTANTIATION: Name = Name::new(
     "pumphouse_guest_instantiation_duration_seconds",
     "How long making the handler's instance took",
 );
+/// Calls, by tenant and handler.
+pub const GUEST_CALLS: Name = Name::new(
+    "pumphouse_guest_calls_total",
+    "Calls by how they ended, by tenant and handler; those without series of their own as _other",
+);
+/// Faults, by tenant and handler.
+pub const GUEST_FAULTS: Name = Name::new(
+    "pumphouse_guest_faults_total",
+    "Calls that ended without an answer, by kind of fault, tenant and handler",
+);
+/// Faults that are limits.
+pub const GUEST_LIMIT_TRIPS: Name = Name::new(
+    "pumphouse_guest_limit_trips_total",
+    "Calls that ended at a limit, by its key below limits, tenant and handler",
+);
+/// Processor time, by tenant and handler.
+pub const GUEST_CPU: Name = Name::new(
+    "pumphouse_guest_cpu_seconds_total",
+    "Processor time of calls, by tenant and handler",
+);
+/// Waiting, by tenant and handler.
+pub const GUEST_WAITED: Name = Name::new(
+    "pumphouse_guest_waited_seconds_total",
+    "How long calls waited for an instance, for their turn and for a processor, by tenant and handler",
+);
+/// The latest peak of memory, by tenant and handler.
+pub const GUEST_MEMORY_LATELY: Name = Name::new(
+    "pumphouse_guest_memory_lately_bytes",
+    "The largest linear memory of one call in the last minute or two, by tenant and handler",
+);
+/// Host calls, by tenant and handler.
+pub const GUEST_HOST_CALLS: Name = Name::new(
+    "pumphouse_guest_host_calls_total",
+    "Calls of handlers to the host, by tenant and handler",
+);
+/// Bytes given to guests, by tenant and handler.
+pub const GUEST_RECEIVED: Name = Name::new(
+    "pumphouse_guest_received_bytes_total",
+    "What handlers were given, messages and answers of the host's services, by tenant and handler",
+);
+/// Bytes given by guests, by tenant and handler.
+pub const GUEST_SENT: Name = Name::new(
+    "pumphouse_guest_sent_bytes_total",
+    "What handlers gave, answers, log and what they sent through the host, by tenant and handler",
+);
+/// Lines dropped, by tenant and handler.
+pub const GUEST_LOG_DROPPED: Name = Name::new(
+    "pumphouse_guest_log_dropped_total",
+    "Lines of handlers that were dropped because their tenant logged more than its rate",
+);
+/// Live instances of a tenant.
+pub const TENANT_INSTANCES: Name =
+    Name::new("pumphouse_tenant_instances", "Instances of the tenant's handlers that live now");
+/// Calls of a tenant that compute.
+pub const TENANT_COMPUTING: Name =
+    Name::new("pumphouse_tenant_computing", "Calls of the tenant that compute now, or could");
+/// Calls of a tenant that wait.
+pub const TENANT_WAITING: Name = Name::new(
+    "pumphouse_tenant_waiting",
+    "Calls of the tenant that wait for an instance or for their turn to compute",
+);
+/// Whether a tenant receives less.
+pub const TENANT_SLOWED: Name = Name::new(
+    "pumphouse_tenant_slowed",
+    "1 where the tenant's subscriptions receive less because its calls wait too long, else 0",
+);
 /// Versions in use.
 pub const HANDLER_VERSION: Name = Name::new(
     "pumphouse_handler_version_info",
@@ -209,7 +278,7 @@ pub const CONFIG_REJECTED: Name = Name::new(
 );
 
 /// Every metric.
-pub const ALL: [Name; 30] = [
+pub const ALL: [Name; 44] = [
     PROCESS_DURATION,
     OPERATION_DURATION,
     CONSUMED_MESSAGES,
@@ -237,6 +306,20 @@ pub const ALL: [Name; 30] = [
     GUEST_CPU_TIME,
     GUEST_MEMORY_PEAK,
     GUEST_INSTANTIATION,
+    GUEST_CALLS,
+    GUEST_FAULTS,
+    GUEST_LIMIT_TRIPS,
+    GUEST_CPU,
+    GUEST_WAITED,
+    GUEST_MEMORY_LATELY,
+    GUEST_HOST_CALLS,
+    GUEST_RECEIVED,
+    GUEST_SENT,
+    GUEST_LOG_DROPPED,
+    TENANT_INSTANCES,
+    TENANT_COMPUTING,
+    TENANT_WAITING,
+    TENANT_SLOWED,
     HANDLER_VERSION,
     HANDLER_UPDATE_REJECTED,
     CONFIG_REJECTED,

@@ -62,6 +62,7 @@ impl Pumping {
             sinks: Sinks::default(),
             deduplicate: None,
             tenant: None,
+            pace: None,
             observer,
             clock: self.clock,
             settings: Settings {

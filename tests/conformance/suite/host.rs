@@ -174,6 +174,7 @@ impl Host {
                 ttl: Duration::from_secs(3_600),
             }),
             tenant: None,
+            pace: None,
             observer: notes.clone(),
             clock: world.clock.clone(),
             settings,

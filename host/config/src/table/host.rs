@@ -1,20 +1,9 @@
-//! The host, its transports and its tenants.
+//! The host and its transports.
 
-use super::{HOUR, PROVISION, SECOND, SHARE, key};
+use super::{GIB, HOUR, MIB, PROVISION, SECOND, key};
 use crate::keys::Given::{Absent, Default as Is, Required};
 use crate::keys::{Key, Kind};
 use crate::words::{LogFormat, LogLevel, Store};
-
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
-
-const MEMORY: Kind = Kind::Size { min: 64 * KIB, max: 4 * GIB };
-const DEADLINE: Kind = Kind::Duration { min: 1, max: 12 * HOUR };
-const LOG: Kind = Kind::Size { min: 0, max: 16 * MIB };
-const LOG_LINES: Kind = Kind::Integer { min: 0, max: 1_000_000 };
-const RESULT: Kind = Kind::Size { min: KIB, max: 64 * MIB };
-const TABLE: Kind = Kind::Integer { min: 1, max: 1_000_000 };
 
 pub(super) const KEYS: &[Key] = &[
     key(
@@ -54,10 +43,52 @@ pub(super) const KEYS: &[Key] = &[
         "The most handler instances alive at once, of all tenants; a call beyond it waits.",
     ),
     key(
+        "host.heavy_slots",
+        Kind::Integer { min: 1, max: 10_000 },
+        Is("64"),
+        "The same for handlers that bring an interpreter (`runtime = \"heavy\"`).",
+    ),
+    key(
         "host.guest_threads",
         Kind::Integer { min: 1, max: 1_024 },
         Absent("one for each core"),
         "Threads that run handlers.",
+    ),
+    key(
+        "host.resident_handlers",
+        Kind::Integer { min: 1, max: 100_000 },
+        Is("2048"),
+        "The most handlers whose code is loaded at once; the others are loaded when a message comes for them.",
+    ),
+    key(
+        "host.compile.memory",
+        Kind::Size { min: 128 * MIB, max: 64 * GIB },
+        Is("\"2GiB\""),
+        "The most address space that compiling a component may take.",
+    ),
+    key(
+        "host.compile.time",
+        Kind::Duration { min: SECOND, max: HOUR },
+        Is("\"2m\""),
+        "The longest that compiling a component may take.",
+    ),
+    key(
+        "host.http.trust",
+        Kind::Path,
+        Absent("the machine's own alone"),
+        "PEM file of certificate authorities that handlers' outgoing HTTP trusts beside the machine's own.",
+    ),
+    key(
+        "host.metrics.handlers",
+        Kind::Integer { min: 1, max: 100_000 },
+        Is("1000"),
+        "The most handlers that have series of their own in the metrics of accounts; the others are summed as `_other` (see Metrics in `docs/operating.md`).",
+    ),
+    key(
+        "host.account_interval",
+        Kind::Duration { min: 0, max: 24 * HOUR },
+        Is("\"1m\""),
+        "How often a line of the log says what each tenant that was active has used; `\"0s\"` for never.",
     ),
     key(
         "embedded.store",
@@ -173,102 +204,5 @@ pub(super) const KEYS: &[Key] = &[
         PROVISION,
         Is("\"validate\""),
         "What is done about topics and consumer groups at start-up.",
-    ),
-    key("tenants.<tenant>.limits.memory", MEMORY, Is("\"64MiB\""), "The most memory of one call."),
-    key(
-        "tenants.<tenant>.limits.deadline",
-        DEADLINE,
-        Is("\"30s\""),
-        "The longest that one call may take, waiting in host calls included. It makes the lease (see Leases).",
-    ),
-    key(
-        "tenants.<tenant>.limits.concurrency",
-        SHARE,
-        Absent("no limit of its own"),
-        "The most calls at once of all handlers of the tenant together.",
-    ),
-    key(
-        "tenants.<tenant>.limits.log",
-        LOG,
-        Is("\"64KiB\""),
-        "The most text that one call may log.",
-    ),
-    key(
-        "tenants.<tenant>.limits.log_lines",
-        LOG_LINES,
-        Is("1000"),
-        "The most lines that one call may log.",
-    ),
-    key(
-        "tenants.<tenant>.limits.result",
-        RESULT,
-        Is("\"1MiB\""),
-        "The most bytes of an answer that the host takes from a call.",
-    ),
-    key(
-        "tenants.<tenant>.limits.table",
-        TABLE,
-        Is("20000"),
-        "The most elements of each of a handler's tables.",
-    ),
-    key(
-        "tenants.<tenant>.handlers.<handler>.component",
-        Kind::Path,
-        Required,
-        "The handler's component file. It is watched: replacing it swaps the handler.",
-    ),
-    key(
-        "tenants.<tenant>.handlers.<handler>.limits.memory",
-        MEMORY,
-        Absent("the tenant's"),
-        "As the tenant's, for this handler.",
-    ),
-    key(
-        "tenants.<tenant>.handlers.<handler>.limits.deadline",
-        DEADLINE,
-        Absent("the tenant's"),
-        "As the tenant's, for this handler.",
-    ),
-    key(
-        "tenants.<tenant>.handlers.<handler>.limits.concurrency",
-        SHARE,
-        Absent("no limit of its own"),
-        "The most calls of this handler at once, within the tenant's.",
-    ),
-    key(
-        "tenants.<tenant>.handlers.<handler>.limits.log",
-        LOG,
-        Absent("the tenant's"),
-        "As the tenant's, for this handler.",
-    ),
-    key(
-        "tenants.<tenant>.handlers.<handler>.limits.log_lines",
-        LOG_LINES,
-        Absent("the tenant's"),
-        "As the tenant's, for this handler.",
-    ),
-    key(
-        "tenants.<tenant>.handlers.<handler>.limits.result",
-        RESULT,
-        Absent("the tenant's"),
-        "As the tenant's, for this handler.",
-    ),
-    key(
-        "tenants.<tenant>.handlers.<handler>.limits.table",
-        TABLE,
-        Absent("the tenant's"),
-        "As the tenant's, for this handler.",
-    ),
-    key(
-        "tenants.<tenant>.handlers.<handler>.grants.logging",
-        Kind::Flag,
-        Is("false"),
-        "Whether the handler may log.",
-    ),
-    key(
-        "tenants.<tenant>.handlers.<handler>.grants.config.<setting>",
-        Kind::Setting,
-        Absent("not granted"),
-        "A setting that the handler may read under this name. Without any the interface is not granted.",
     ),
 ];

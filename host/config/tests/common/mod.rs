@@ -129,3 +129,12 @@ pub(crate) fn with_rocketmq(source: &str, rest: &str) -> String {
     ));
     format!("[rocketmq]\nname_servers = [\"127.0.0.1:9876\"]\n{subscription}")
 }
+
+/// A line that gives this key a value, also one of the first table of a list, and the path that a finding has there.
+pub(crate) fn line_of(path: &str, value: impl std::fmt::Display) -> (String, String) {
+    let line = match path.split_once("[].") {
+        Some((list, name)) => format!("{list} = [{{ {name} = {value} }}]\n"),
+        None => format!("{path} = {value}\n"),
+    };
+    (line, path.replace("[]", "[0]"))
+}

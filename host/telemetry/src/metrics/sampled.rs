@@ -1,7 +1,7 @@
 //! What is looked at rather than counted, replaced as a whole.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
@@ -9,21 +9,30 @@ use prometheus_client::metrics::MetricType;
 use pumphouse_contract::Destination;
 use pumphouse_contract::ports::{Condition, Depth, HandlerStatus, SubscriptionStatus};
 
+use super::accounts::{Accounts, OTHER};
 use crate::names::{self, Name, labels};
 
-type Label = (&'static str, String);
+pub(super) type Label = (&'static str, String);
 
 /// The series of one gauge.
-type Series = Vec<(Vec<Label>, f64)>;
+pub(super) type Series = Vec<(Vec<Label>, f64)>;
 
 /// The latest look at the host.
-#[derive(Debug, Default)]
-pub(crate) struct Sampled(Mutex<Look>);
+#[derive(Debug)]
+pub(crate) struct Sampled {
+    look: Mutex<Look>,
+    /// The most handlers that are shown one by one, and which of them have series of their own anyway.
+    most: usize,
+    accounts: Arc<Accounts>,
+}
 
 #[derive(Debug, Default)]
 struct Look {
     subscriptions: Vec<SubscriptionStatus>,
     handlers: Vec<HandlerStatus>,
+    /// Handlers that are not among them, and whose file on disk is not the version in use.
+    others_rejected: usize,
+    others: usize,
     configuration_rejected: bool,
     depths: BTreeMap<(String, &'static str), Depth>,
     held: BTreeMap<String, usize>,
@@ -31,20 +40,42 @@ struct Look {
 }
 
 impl Sampled {
+    pub(crate) fn new(most: usize, accounts: Arc<Accounts>) -> Self {
+        Self { look: Mutex::default(), most, accounts }
+    }
+
     pub(crate) fn refresh(
         &self,
         subscriptions: &[SubscriptionStatus],
         handlers: &[HandlerStatus],
         configuration_rejected: bool,
     ) {
+        let (shown, others) = self.chosen(handlers);
         let mut look = self.lock();
         look.subscriptions = subscriptions.to_vec();
-        look.handlers = handlers.to_vec();
+        look.handlers = shown;
+        look.others = others.len();
+        look.others_rejected = others.iter().filter(|one| one.problem.is_some()).count();
         look.configuration_rejected = configuration_rejected;
         let listed = |name: &String| subscriptions.iter().any(|s| s.name == *name);
         look.depths.retain(|(name, _), _| listed(name));
         look.held.retain(|name, _| listed(name));
         look.again.retain(|name, _| listed(name));
+    }
+
+    /// Where there are more handlers than may be shown: those that have series of their own, then the first by name.
+    fn chosen<'a>(
+        &self,
+        handlers: &'a [HandlerStatus],
+    ) -> (Vec<HandlerStatus>, Vec<&'a HandlerStatus>) {
+        if handlers.len() <= self.most {
+            return (handlers.to_vec(), Vec::new());
+        }
+        let (own, rest): (Vec<_>, Vec<_>) =
+            handlers.iter().partition(|one| self.accounts.has(&one.name));
+        let mut all = own.into_iter().chain(rest);
+        let shown = all.by_ref().take(self.most).cloned().collect();
+        (shown, all.collect())
     }
 
     pub(crate) fn depth(&self, subscription: &str, destination: Destination, depth: Depth) {
@@ -61,7 +92,7 @@ impl Sampled {
     }
 
     fn lock(&self) -> MutexGuard<'_, Look> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.look.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -74,6 +105,17 @@ impl Look {
     fn of_handlers(&self, value: impl Fn(&HandlerStatus) -> f64) -> Series {
         let labels = |h: &HandlerStatus| vec![(labels::HANDLER, h.name.clone())];
         self.handlers.iter().map(|h| (labels(h), value(h))).collect()
+    }
+
+    fn rejected(&self) -> Series {
+        let mut series = self.of_handlers(|h| flag(h.problem.is_some()));
+        if self.others > 0 {
+            series.push((
+                vec![(labels::HANDLER, OTHER.to_owned())],
+                number(self.others_rejected as u64),
+            ));
+        }
+        series
     }
 
     fn of_destinations(&self, value: impl Fn(&Depth) -> Option<f64>) -> Series {
@@ -106,7 +148,7 @@ impl Look {
                 names::DEAD_LETTER_OLDEST_AGE,
                 self.of_destinations(|d| d.oldest_age.map(|age| age.as_secs_f64())),
             ),
-            (names::HANDLER_UPDATE_REJECTED, self.of_handlers(|h| flag(h.problem.is_some()))),
+            (names::HANDLER_UPDATE_REJECTED, self.rejected()),
             (names::CONFIG_REJECTED, vec![(Vec::new(), flag(self.configuration_rejected))]),
         ]
     }
@@ -136,7 +178,7 @@ impl Collector for Sampled {
     }
 }
 
-fn encode_gauge(
+pub(super) fn encode_gauge(
     encoder: &mut DescriptorEncoder<'_>,
     name: Name,
     series: &Series,
@@ -167,7 +209,7 @@ fn encode_counter(
 }
 
 /// The registry ends its own help texts so.
-fn sentence(help: &str) -> String {
+pub(super) fn sentence(help: &str) -> String {
     format!("{help}.")
 }
 
@@ -176,6 +218,6 @@ fn flag(is: bool) -> f64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "what is shown is a floating-point number")]
-fn number(value: u64) -> f64 {
+pub(super) fn number(value: u64) -> f64 {
     value as f64
 }

@@ -241,6 +241,7 @@ fn only_what_was_measured_is_shown() {
         cpu: Duration::from_micros(30),
         memory_peak: 1 << 20,
         instantiation: Duration::from_micros(5),
+        ..Usage::default()
     };
     let decision = &Decision::Ack;
     recorder.record(Event::Handled { decision, fault: None, count: Count(0), took: SECOND, usage });
@@ -352,4 +353,41 @@ fn an_odd_name_can_not_break_a_line() {
     let text = metrics.encode();
     assert!(text.lines().all(|line| !line.starts_with("forged")), "{text}");
     assert!(text.contains(r#"subscription="or\"ders\\\nforged 1""#), "{text}");
+}
+
+/// What a tenant and its handlers used, under their names; limits by their keys.
+#[test]
+fn an_account_is_shown_by_tenant_and_handler() {
+    let metrics = everything();
+    let scrape = Scrape::of(&metrics.encode());
+    let ours = r#"tenant="acme",handler="acme/orders""#;
+    for (name, more, value) in [
+        ("pumphouse_guest_calls_total", r#"outcome="ack""#, Some(1.0)),
+        ("pumphouse_guest_calls_total", r#"outcome="fault""#, Some(1.0)),
+        ("pumphouse_guest_calls_total", r#"outcome="defer""#, Some(0.0)),
+        ("pumphouse_guest_faults_total", r#"kind="memory""#, Some(1.0)),
+        ("pumphouse_guest_faults_total", r#"kind="trap""#, None),
+        ("pumphouse_guest_limit_trips_total", r#"limit="memory""#, Some(1.0)),
+        ("pumphouse_guest_cpu_seconds_total", "", Some(0.0)),
+    ] {
+        assert_eq!(scrape.value(name, &format!("{ours},{more}")), value, "{name} {more}");
+    }
+    assert_eq!(scrape.value("pumphouse_tenant_slowed", r#"tenant="acme""#), Some(1.0));
+}
+
+/// Ten thousand handlers: a bounded number of series, and the rest in one sum.
+#[test]
+fn ten_thousand_handlers_make_no_more_series_than_was_said() {
+    let metrics = Metrics::with_handlers(10);
+    let handlers: Vec<HandlerStatus> = (0..10_000)
+        .map(|n| HandlerStatus { name: format!("acme/h{n}"), ..handler(Some("not a component")) })
+        .collect();
+    metrics.refresh(&[], &handlers, false);
+    let text = metrics.encode();
+    let lines = |name: &str| text.lines().filter(|line| line.starts_with(name)).count();
+    assert_eq!(lines("pumphouse_handler_version_info{"), 10);
+    assert_eq!(lines("pumphouse_handler_update_rejected{"), 11);
+    let others =
+        Scrape::of(&text).value("pumphouse_handler_update_rejected", r#"handler="_other""#);
+    assert_eq!(others, Some(9_990.0));
 }

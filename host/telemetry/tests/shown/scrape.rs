@@ -5,7 +5,10 @@ use std::time::Duration;
 use pumphouse_contract::ports::{
     Condition, Depth, Event, Failure, HandlerStatus, SubscriptionStatus,
 };
-use pumphouse_contract::{Count, Decision, Destination, FaultKind, Reason, Usage};
+use pumphouse_contract::{
+    Account, Count, Decision, Destination, Ended, Fault, FaultKind, HandlerAccount, Reason,
+    TenantStatus, Usage,
+};
 use pumphouse_telemetry::{Metrics, Subscription};
 
 /// The subscription under test.
@@ -73,12 +76,28 @@ impl Sample {
     }
 }
 
+/// A tenant whose handler did everything.
+fn tenant() -> TenantStatus {
+    let mut account = Account { calls: 1, acks: 1, ..Account::default() };
+    let fault = Fault::new(FaultKind::Memory, "");
+    account.enter(&Ended::fault(fault));
+    TenantStatus {
+        name: ORDERS.tenant.into(),
+        account,
+        handlers: vec![HandlerAccount { name: ORDERS.handler.into(), account }],
+        weight: 100,
+        computing: 1,
+        waiting: 2,
+        slowed: true,
+    }
+}
+
 /// Metrics in which everything happened.
 pub(crate) fn everything() -> Metrics {
     let metrics = Metrics::new();
     let recorder = metrics.subscription(ORDERS);
     let took = Duration::from_millis(3);
-    let usage = Usage { cpu: took, memory_peak: 1 << 17, instantiation: took };
+    let usage = Usage { cpu: took, memory_peak: 1 << 17, instantiation: took, ..Usage::default() };
     let (decision, reason) = (&Decision::Ack, Reason::DeliveryError);
     for event in [
         Event::Received { messages: 1, took },
@@ -89,6 +108,7 @@ pub(crate) fn everything() -> Metrics {
     ] {
         recorder.record(event);
     }
+    metrics.accounts(&[tenant()]);
     metrics.refresh(
         &[SubscriptionStatus {
             name: ORDERS.name.into(),
