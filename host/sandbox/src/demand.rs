@@ -86,6 +86,7 @@ impl Demand {
     /// The tenant may compute in so many places from now on.
     pub(crate) fn resize(&self, runnable: usize) {
         self.change(|window| window.resize(runnable));
+        self.room.notify_waiters();
     }
 
     /// Whether there is a bound because a call was late.

@@ -130,8 +130,8 @@ mod tests {
     fn a_line_that_is_longer_than_the_rate_is_logged_when_nothing_was_for_a_while() {
         let (mut state, start) = (State::default(), Instant::now());
         assert_eq!(allowed(&mut state, start, 2, 2_500), 1);
-        assert_eq!(allowed(&mut state, start + SECOND * 2, 1, 10), 0);
-        assert_eq!(allowed(&mut state, start + SECOND * 3, 1, 10), 1);
+        assert_eq!(allowed(&mut state, start + SECOND, 1, 10), 0);
+        assert_eq!(allowed(&mut state, start + SECOND * 2, 1, 10), 1);
     }
 
     #[test]
