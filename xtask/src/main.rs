@@ -6,6 +6,7 @@ mod guests;
 mod languages;
 mod lint;
 mod long;
+mod programs;
 mod run;
 mod test;
 mod tour;

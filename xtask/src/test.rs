@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use crate::guests;
 use crate::languages;
+use crate::programs;
 use crate::run::{cargo, run};
 
 /// Packages whose tests need nothing but Rust, the cloud SDKs not even compiled.
@@ -29,7 +30,7 @@ pub(crate) fn everything() -> Result<()> {
     install_servers()?;
     run(&mut cargo(&["build", "-p", "pumphouse"]))?;
     languages::build(&guests::pumphouse())?;
-    run(&mut cargo(&["test", "--workspace"]))
+    programs::test(&["--workspace"], &[])
 }
 
 /// What needs Rust alone.
@@ -39,10 +40,10 @@ pub(crate) fn embedded() -> Result<()> {
     let build = ["build", "-p", "pumphouse", "--no-default-features"];
     run(&mut cargo(&build))?;
     languages::build(&guests::pumphouse())?;
-    let mut arguments = vec!["test", "--no-default-features"];
+    let mut arguments = vec!["--no-default-features"];
     let packages = EMBEDDED.iter().chain(&TRANSPORTS_OPTIONAL);
     arguments.extend(packages.flat_map(|package| ["-p", *package]));
-    run(cargo(&arguments).env("PUMPHOUSE_ONLY", "embedded"))
+    programs::test(&arguments, &[("PUMPHOUSE_ONLY", "embedded")])
 }
 
 /// The conformance suite alone, writing its table.
