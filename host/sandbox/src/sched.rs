@@ -177,7 +177,8 @@ impl<G: Borrow<Gate>> Claim<G> {
         let (tenant, served) = (self.tenant, self.ran >= QUANTUM);
         let queued = self.gate.borrow().change(|shares| {
             shares.charge(tenant, used);
-            if !shares.owes(tenant) && !(served && shares.waiting(tenant) > 0) {
+            let its_own = served && shares.waiting(tenant) > 0;
+            if !its_own && !shares.owes(tenant) {
                 return None;
             }
             // It queues before it gives the place back: it was not idle.
