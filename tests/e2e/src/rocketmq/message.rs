@@ -14,6 +14,7 @@ pub(super) const GROUP: &str = "__SHARDINGKEY";
 /// The magic number of a message of which the topic's length takes two bytes, not one.
 const SECOND_VERSION: u32 = 0xdaa3_20ab;
 const COMPRESSED: u32 = 1;
+const ZLIB: u32 = 3 << 8;
 const BORN_ON_V6: u32 = 1 << 4;
 const STORED_ON_V6: u32 = 1 << 5;
 
@@ -24,13 +25,15 @@ pub struct Message {
     pub body: Vec<u8>,
     /// The properties.
     pub properties: BTreeMap<String, String>,
+    /// What its sender says of the body (`sysFlag`).
+    pub flags: u32,
 }
 
 /// A message of this body: text as it is, anything else as JSON.
 #[must_use]
 pub fn message(body: &Value) -> Message {
     let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
-    Message { body: body.into_bytes(), properties: BTreeMap::new() }
+    Message { body: body.into_bytes(), properties: BTreeMap::new(), flags: 0 }
 }
 
 impl Message {
@@ -44,6 +47,13 @@ impl Message {
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.properties.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Said to be compressed with zlib.
+    #[must_use]
+    pub fn zlib(mut self) -> Self {
+        self.flags = COMPRESSED | ZLIB;
         self
     }
 

@@ -231,14 +231,14 @@ impl Space {
         let message =
             if message.properties.contains_key(ID) { message } else { message.with(ID, &id) };
         let (topic, properties) = (self.name(topic), message.packed_properties());
-        let now = now();
+        let (now, flags) = (now(), message.flags.to_string());
         let fields = [
             ("producerGroup", "another-program"),
             ("topic", topic.as_str()),
             ("defaultTopic", "TBW102"),
             ("defaultTopicQueueNums", "4"),
             ("queueId", queue),
-            ("sysFlag", "0"),
+            ("sysFlag", flags.as_str()),
             ("bornTimestamp", now.as_str()),
             ("flag", "0"),
             ("properties", properties.as_str()),

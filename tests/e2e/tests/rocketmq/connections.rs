@@ -2,13 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use pumphouse_e2e::rocketmq::{Space, proxy};
+use pumphouse_e2e::rocketmq::{Space, Where, proxy, started};
 use pumphouse_e2e::{LONG, block_on};
 use pumphouse_test_brokers::remoting::{Server, code};
+use pumphouse_test_brokers::{Certificate, Setup};
+use serde_json::json;
 
 use crate::common::{
-    FIFO, HOST, NORMAL, PAST_LEASES, WAYS, WORK, about, done, said, saying, send, send_many,
-    send_to, set, slowly_done, subscription, work,
+    DEAD, FIFO, HOST, NORMAL, PAST_LEASES, WAYS, WORK, about, counts_of, done, reject, said,
+    saying, send, send_many, send_to, set, slowly_done, subscription, work,
 };
 
 pumphouse_e2e::tests! {
@@ -17,6 +19,7 @@ pumphouse_e2e::tests! {
     a_broker_that_is_away_is_waited_for_without_a_flood_of_lines,
     fr_33_a_poll_that_never_returns_stops_nothing,
     half_a_minute_of_silence_and_then_a_message,
+    signed_requests_over_tls,
 }
 
 /// Name server and broker are away at the start: they are waited for, and readiness says so. Then the name server is
@@ -166,4 +169,43 @@ fn half_a_minute_of_silence_and_then_a_message() {
         assert_eq!(metrics.sum(name, &[]), 0.0, "{name}");
     }
     assert_eq!(host.stop(), 0);
+}
+
+/// Name server and broker take signed requests alone, over TLS with a certificate of ours: topics are made, messages
+/// published, deferred, rejected and read again with them. With another secret the start ends, without saying either.
+fn signed_requests_over_tls() {
+    const SECRET: &str = "a secret of 16 or more";
+    let folder = tempfile::tempdir().unwrap();
+    let certificate = Certificate::make(folder.path(), "ours").unwrap();
+    let setup = Setup::default().login("pumphouse", SECRET).mutual_tls(&certificate);
+    let server = started(setup);
+    let space = Space::at(&Where::of(&server), "signed");
+    let Certificate { certificate, key } = &certificate;
+    let table = format!(
+        "[rocketmq]\naccess = {{ key = \"pumphouse\", secret = {{ env = \"ROCKETMQ_SECRET\" }} }}\ntls = {{ trust = \"{certificate}\", certificate = \"{certificate}\", key = \"{key}\" }}\n"
+    );
+    let again = WAYS.map(|way| subscription(&format!("dead-{}", way.name), way, "rejected = true"));
+    let text = work(&WAYS, DEAD) + &again.concat();
+    let text = space.text(&space.place().namesrv, "create", &text);
+    let mut scene = space.scene(&space.place().namesrv, HOST, "");
+    scene.configure(&text.replacen("[rocketmq]\n", &table, 1));
+    scene.set("ROCKETMQ_SECRET", "another secret");
+    let ran = scene.command("run", &[]);
+    assert_eq!(ran.code, 1, "{ran:#?}");
+    assert!(ran.stderr.contains("denied"), "{ran:#?}");
+    assert!(!ran.stderr.contains(SECRET) && !ran.stderr.contains("another secret"), "{ran:#?}");
+
+    scene.set("ROCKETMQ_SECRET", SECRET);
+    let host = scene.start();
+    let steps = json!([{ "do": "defer", "ms": 100 }, reject(), done()]);
+    let body = json!({ "do": "sequence", "steps": steps });
+    let ids = WAYS.map(|way| scene.publish(way.name, &body));
+    host.until(PAST_LEASES, "both copies", || scene.guest_said("done").len() == WAYS.len());
+    for (way, id) in WAYS.iter().zip(&ids) {
+        assert_eq!(counts_of(&scene, id), [0, 1], "{}", way.name);
+    }
+    assert_eq!(host.metrics().sum("pumphouse_settle_failures_total", &[]), 0.0);
+    assert_eq!(host.stop(), 0);
+    let lines: String = scene.lines().into_iter().map(|line| line.text).collect();
+    assert!(!lines.contains(SECRET), "the secret is in no line");
 }

@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
-use pumphouse_e2e::LONG;
 use pumphouse_e2e::rocketmq::{Space, delay_of, proxy};
+use pumphouse_e2e::{LONG, Scene};
 use pumphouse_test_brokers::remoting::code;
 use serde_json::json;
 
 use crate::common::{
-    DEAD, HOST, PAST_LEASES, WAYS, WORK, about, counts, counts_of, done, said, send, send_to,
-    subscription, work,
+    DEAD, HOST, PAST_LEASES, WAYS, WORK, about, counts, counts_of, done, said, send, send_many,
+    send_to, set, subscription, work,
 };
 
 pumphouse_e2e::tests! {
     c_1_counts_go_on_over_restarts_and_competing_hosts,
+    c_1_hosts_that_compete_share_a_group_and_its_counts,
     fr_02_a_counter_that_starts_at_nothing_is_a_first_delivery,
     fr_03_the_budget_is_one_number,
     fr_32_a_delay_beyond_the_brokers_limit_is_shortened,
@@ -51,6 +52,32 @@ fn c_1_counts_go_on_over_restarts_and_competing_hosts() {
         assert_eq!(counts[0], 0);
     }
     assert!(!other.calls().is_empty(), "the other host had its share");
+}
+
+/// C-1: two hosts read the same groups at once. Each message is deferred twice and then handled, wherever it comes: its
+/// counts rise over both of them, it is handled once, and none is lost.
+fn c_1_hosts_that_compete_share_a_group_and_its_counts() {
+    let space = Space::new("compete");
+    let rest =
+        "concurrency = 4\nretry = { backoff = \"1s\", max_backoff = \"1s\", jitter = \"none\" }";
+    let make = || space.scene(&space.place().namesrv, HOST, &work(&WAYS, rest));
+    let scenes = [make(), make()];
+    let hosts = scenes.each_ref().map(Scene::start);
+    let body = json!({ "do": "sequence", "steps": [{ "do": "defer" }, { "do": "defer" }, done()] });
+    let ids = WAYS.map(|way| send_many(&space, way, &body, 16)).concat();
+    let handled = || scenes.each_ref().map(|scene| scene.guest_said("done")).concat();
+    hosts[0].until(PAST_LEASES, "all of them", || set(&ids) == set(&handled()));
+    hosts.into_iter().for_each(|host| assert_eq!(host.stop(), 0));
+    assert_eq!(handled().len(), ids.len(), "each of them once");
+    let shares = scenes.each_ref().map(Scene::calls);
+    assert!(shares.iter().all(|calls| !calls.is_empty()), "both had a share");
+    let mut calls = shares.concat();
+    calls.sort_by_key(|call| call.at);
+    for id in &ids {
+        let ours = calls.iter().filter(|call| call.id == *id);
+        assert_eq!(ours.map(|call| call.count).collect::<Vec<_>>(), [0, 1, 2], "{id}");
+    }
+    WAYS.iter().for_each(|way| space.assert_settled(way.name, way.ordered));
 }
 
 /// FR-02, C-2, C-6: RocketMQ counts from 0. The first delivery sees 0, also where the message brings a number of its

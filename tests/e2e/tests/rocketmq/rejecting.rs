@@ -8,12 +8,14 @@ use pumphouse_test_brokers::remoting::{Request, code};
 use serde_json::{Value, json};
 
 use crate::common::{
-    HOST, PAST_LEASES, WAYS, WORK, about, counts_of, done, reject, send, set, subscription, work,
+    HOST, PAST_LEASES, WAYS, WORK, about, counts_of, done, reject, send, send_many, set,
+    subscription, work,
 };
 
 pumphouse_e2e::tests! {
     fr_05_a_rejection_is_a_confirmed_copy_and_then_an_acknowledgement,
     fr_06_unreadable_and_undeliverable_go_to_different_places,
+    fr_06_a_body_that_can_not_be_decoded_is_unacceptable,
     fr_07_the_original_stays_until_the_copy_is_confirmed,
     fr_09_copies_of_a_fifo_topic_keep_their_group_and_their_order,
     fr_10_a_loop_is_refused_and_a_copy_is_bounded_where_it_can_not_be_seen,
@@ -143,6 +145,34 @@ fn fr_06_unreadable_and_undeliverable_go_to_different_places() {
     WAYS.iter().for_each(|way| space.assert_settled(way.name, way.ordered));
 }
 
+/// FR-06, C-15: a body that says that it is compressed and can't be undone goes to the invalid ones as it was received,
+/// with its properties, without a call; nothing behind it, in its own queue and group, is held up or lost.
+fn fr_06_a_body_that_can_not_be_decoded_is_unacceptable() {
+    let space = Space::new("undecodable");
+    let scene = space.scene(&space.place().namesrv, HOST, &work(&WAYS, BOTH));
+    let host = scene.start();
+    for way in WAYS {
+        let broken = message(&json!("not compressed")).of("a").with("colour", "blue").zlib();
+        let broken = space.send_message(way.name, broken);
+        let behind = send_many(&space, way, &done(), 9);
+        let copy = &space.copies(LONG, &format!("invalid-{}", way.name), 1)[0];
+        assert_eq!(copy.property("originalMessageId"), broken);
+        assert_eq!(copy.property("rejectionReason"), "Unacceptable");
+        assert!(copy.property("rejectionMessage").contains("could not be decoded"), "{copy:#?}");
+        assert_eq!((copy.body.as_str(), copy.compressed), ("not compressed", false));
+        assert_eq!((copy.property("colour"), copy.group.as_str()), ("blue", "a"));
+        host.until(LONG, "those behind", || {
+            set(&behind).is_subset(&set(&scene.guest_said("done")))
+        });
+        assert_eq!(counts_of(&scene, &broken), Vec::<u32>::new(), "{}: no call", way.name);
+    }
+    assert_eq!(host.stop(), 0);
+    WAYS.iter().for_each(|way| {
+        assert!(space.stored(&format!("dead-{}", way.name)).is_empty());
+        space.assert_settled(way.name, way.ordered);
+    });
+}
+
 /// FR-07, C-13: the destination is missing, is denied, refuses, and then does not answer in time; the original is not
 /// acknowledged, comes back after the backoff, and goes when a copy is confirmed.
 fn fr_07_the_original_stays_until_the_copy_is_confirmed() {
@@ -253,9 +283,9 @@ fn fr_10_a_loop_is_refused_and_a_copy_is_bounded_where_it_can_not_be_seen() {
     space.assert_settled("back", false);
 }
 
-/// C-11, FR-05: headers that can't be properties here (names that RocketMQ lets nobody set, its separators, an empty
-/// value) come from another broker. The copy has them packed; a source that knows copies shows them as they were. What
-/// is named as RocketMQ's own notes of a delivery does not travel, whoever wrote it.
+/// C-11, FR-05: headers that can't be properties here (names of RocketMQ's, its separators, an empty value) come from
+/// another broker. The copy has them packed; a source that knows copies shows them as they were. A counter travels
+/// nowhere (C-6).
 fn what_can_not_be_a_property_is_packed_and_unpacked_again() {
     let space = Space::new("packed");
     let text = WORK.to_owned()
@@ -271,11 +301,18 @@ fn what_can_not_be_a_property_is_packed_and_unpacked_again() {
         ("pumphouse", "{}"),
         ("plain", "as it is"),
         ("KEYS", "k1 k2"),
+        ("POP_CK", "0 1 2"),
+        ("WAIT", "false"),
+        ("UNIQ_KEY", "another's"),
+        ("__SHARDINGKEY", "another's"),
+        ("DELAY", "18"),
+        ("TIMER_DELAY_SEC", "3600"),
+        ("__RMQ.TRANSIENT.x", "1"),
     ];
-    let notes = [("POP_CK", "0 1 2"), ("WAIT", "false"), ("RECONSUME_TIME", "9")];
+    let counter = ("RECONSUME_TIME", "9");
     let headers: Vec<String> = strange
         .iter()
-        .chain(&notes)
+        .chain([&counter])
         .flat_map(|(name, value)| ["--header".to_owned(), format!("{name}={value}")])
         .collect();
     let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
@@ -284,7 +321,10 @@ fn what_can_not_be_a_property_is_packed_and_unpacked_again() {
     let copy = &space.copies(LONG, "copies", 1)[0];
     assert_eq!(copy.property("originalMessageId"), id);
     assert_eq!((copy.property("plain"), copy.property("KEYS")), ("as it is", "k1 k2"));
-    assert!(copy.property("pumphouse").contains("CORRELATION_ID"), "{copy:#?}");
+    for packed in ["CORRELATION_ID", "POP_CK", "UNIQ_KEY", "__SHARDINGKEY", "DELAY"] {
+        assert!(copy.property("pumphouse").contains(packed), "{packed}: {copy:#?}");
+    }
+    assert_eq!((copy.group.as_str(), copy.properties.get("DELAY")), ("", None));
     host.until(LONG, "the copy in a handler", || scene.guest_said("done").contains(&copy.id));
     let report: Value = scene
         .lines()
@@ -299,10 +339,8 @@ fn what_can_not_be_a_property_is_packed_and_unpacked_again() {
         let found: Vec<&Value> = found.map(|one| &one[1]).collect();
         assert_eq!(found, [&json!(value)], "{name}: {report}");
     }
-    for (name, _) in notes {
-        let found = report["headers"].as_array().unwrap().iter().find(|one| one[0] == name);
-        assert_eq!(found, None, "{name}");
-    }
+    let counted = report["headers"].as_array().unwrap().iter().find(|one| one[0] == counter.0);
+    assert_eq!(counted, None);
     assert_eq!(host.stop(), 0);
     space.assert_settled("copies", false);
 }
