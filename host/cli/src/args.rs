@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// A message-handler host. Handlers are WebAssembly components; pumps, counting and routing are native.
 #[derive(Debug, Parser)]
@@ -26,12 +26,19 @@ pub(crate) enum Command {
     Peek(Peek),
     /// Ask a running host how its subscriptions and handlers are
     Status(Status),
-    /// Make a handler project in Rust
+    /// Ask a running host what its tenants have used
+    Tenants(Tenants),
+    /// Make a handler project
     New(New),
+    /// Make a component of the WebAssembly module that a compiler of C or Go made
+    Wrap(Wrap),
     /// Print the version
     Version(Version),
     /// Print completions for a shell
     Completions(Completions),
+    /// Compile one component; a host starts this for itself
+    #[command(hide = true)]
+    CompileWorker(CompileWorker),
 }
 
 #[derive(Debug, Args)]
@@ -62,6 +69,25 @@ pub(crate) struct Invoke {
     /// Grant wasi:config with this setting; may be repeated
     #[arg(long = "config", value_name = "NAME=VALUE")]
     pub(crate) settings: Vec<String>,
+    /// Grant a secret by reference; may be repeated
+    #[arg(long = "secret", value_name = "NAME=env:VARIABLE|file:PATH")]
+    pub(crate) secrets: Vec<String>,
+    /// Grant outgoing HTTP to a host: `api.example.com`, `*.example.com`, `http://127.0.0.1:8080`; may be repeated.
+    /// Without a scheme it is https
+    #[arg(long = "http", value_name = "HOST")]
+    pub(crate) http: Vec<String>,
+    /// The methods that may be used with --http
+    #[arg(
+        long = "http-methods",
+        value_name = "METHODS",
+        value_delimiter = ',',
+        default_value = "GET,HEAD",
+        requires = "http"
+    )]
+    pub(crate) methods: Vec<String>,
+    /// Let the hosts of --http be at private and local addresses
+    #[arg(long = "http-private", requires = "http")]
+    pub(crate) private: bool,
     /// The deadline, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 30_000)]
     pub(crate) deadline: u64,
@@ -134,6 +160,22 @@ pub(crate) struct Status {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Tenants {
+    /// The configuration file; it says where the host listens
+    #[arg(required_unless_present = "admin")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where the host listens, in place of the configuration
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
+    pub(crate) admin: Option<std::net::SocketAddr>,
+    /// The handlers of this tenant, in place of the tenants
+    #[arg(long, value_name = "TENANT")]
+    pub(crate) handlers: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct New {
     /// The name of the project and of its folder
     pub(crate) name: String,
@@ -141,8 +183,29 @@ pub(crate) struct New {
     #[arg(long, default_value = ".")]
     pub(crate) directory: PathBuf,
     /// The language of the handler
-    #[arg(long, default_value = "rust", value_parser = ["rust"])]
-    pub(crate) lang: String,
+    #[arg(long, value_enum, default_value_t = Language::Rust)]
+    pub(crate) lang: Language,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Language {
+    Rust,
+    /// JavaScript
+    Js,
+    /// TypeScript
+    Ts,
+    Python,
+    C,
+    Go,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Wrap {
+    /// The module; `-` reads standard input
+    pub(crate) module: PathBuf,
+    /// Where the component goes
+    #[arg(long, short)]
+    pub(crate) output: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -150,6 +213,12 @@ pub(crate) struct Version {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompileWorker {
+    /// What the host says
+    pub(crate) orders: Vec<std::ffi::OsString>,
 }
 
 #[derive(Debug, Args)]

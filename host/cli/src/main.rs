@@ -32,9 +32,12 @@ fn main() -> ExitCode {
         Command::Publish(publish) => commands::publish(&publish),
         Command::Peek(peek) => commands::peek(&peek),
         Command::Status(status) => commands::status(&status),
+        Command::Tenants(tenants) => commands::tenants(&tenants),
         Command::New(new) => commands::new(&new),
+        Command::Wrap(wrap) => commands::wrap(&wrap),
         Command::Version(version) => commands::version(&version),
         Command::Completions(completions) => commands::completions(&completions),
+        Command::CompileWorker(worker) => return pumphouse_sandbox::compile_worker(worker.orders),
     };
     match done {
         Ok(_) if !exit::all_said() => {

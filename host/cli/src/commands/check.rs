@@ -1,7 +1,8 @@
 //! `pumphouse check`: what a configuration means, without touching a broker.
 
 use anyhow::Result;
-use pumphouse_config::{Diagnostic, Effective};
+use pumphouse_config::{Config, Diagnostic, Effective};
+use pumphouse_contract::terms::{HandlerTerms, Limit, TenantTerms};
 use serde_json::{Value, json};
 
 use crate::args::Check;
@@ -10,25 +11,77 @@ use crate::host;
 
 pub(crate) fn check(arguments: &Check) -> Result<Exit> {
     let build = host::build();
-    let (found, effective) = match pumphouse_config::load(&arguments.config, &build) {
-        Ok(loaded) => (loaded.warnings, Some(loaded.config.effective(&build))),
+    let (found, meant) = match pumphouse_config::load(&arguments.config, &build) {
+        Ok(loaded) => (loaded.warnings, Some(Meant::of(&loaded.config, &build))),
         Err(found) => (found, None),
     };
-    let exit = if effective.is_some() { Exit::Done } else { Exit::Configuration };
+    let exit = if meant.is_some() { Exit::Done } else { Exit::Configuration };
+    let meant = meant.unwrap_or_default();
     if arguments.json {
         let findings: Vec<Value> = found.iter().map(diagnostic).collect();
-        let subscriptions: Vec<Value> = effective.iter().flatten().map(subscription).collect();
-        say(json!({ "findings": findings, "subscriptions": subscriptions }));
+        say(meant.json(findings));
         return Ok(exit);
     }
     if !found.is_empty() {
         say(found.render(host::is_terminal()));
     }
-    for one in effective.iter().flatten() {
-        say(one);
-    }
+    meant.tenants.iter().for_each(say);
+    meant.handlers.iter().for_each(say);
+    meant.subscriptions.iter().for_each(say);
     say(format!("{} errors, {} warnings", found.errors(), found.warnings()));
     Ok(exit)
+}
+
+/// What a sound configuration means.
+#[derive(Default)]
+struct Meant {
+    tenants: Vec<TenantTerms>,
+    handlers: Vec<HandlerTerms>,
+    subscriptions: Vec<Effective>,
+}
+
+impl Meant {
+    fn of(config: &Config, build: &pumphouse_config::Build) -> Self {
+        Self {
+            tenants: config.tenants.keys().filter_map(|name| config.tenant_terms(name)).collect(),
+            handlers: config
+                .handlers
+                .keys()
+                .filter_map(|name| config.handler_terms(name))
+                .collect(),
+            subscriptions: config.effective(build),
+        }
+    }
+
+    fn json(&self, findings: Vec<Value>) -> Value {
+        let tenants: Vec<Value> = self.tenants.iter().map(tenant).collect();
+        let handlers: Vec<Value> = self.handlers.iter().map(handler).collect();
+        let subscriptions: Vec<Value> = self.subscriptions.iter().map(subscription).collect();
+        json!({
+            "findings": findings,
+            "tenants": tenants,
+            "handlers": handlers,
+            "subscriptions": subscriptions,
+        })
+    }
+}
+
+fn tenant(one: &TenantTerms) -> Value {
+    json!({ "tenant": one.name, "handlers": one.handlers, "limits": limits(&one.limits) })
+}
+
+fn handler(one: &HandlerTerms) -> Value {
+    json!({
+        "handler": one.name,
+        "component": one.component,
+        "runtime": one.runtime,
+        "limits": limits(&one.limits),
+        "grants": one.grants,
+    })
+}
+
+fn limits(limits: &[Limit]) -> Value {
+    Value::Object(limits.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect())
 }
 
 fn diagnostic(one: &Diagnostic) -> Value {

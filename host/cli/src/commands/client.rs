@@ -1,12 +1,16 @@
 //! A running host, asked over its admin listener.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use pumphouse_config::Config;
 use serde_json::Value;
 use ureq::Agent;
+
+use crate::exit::Exit;
+use crate::host;
 
 /// The longest that one question may take. Publishing waits for the disk.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -17,6 +21,21 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    /// The host at this address, else the one of this configuration file; how to end where neither says one.
+    pub(crate) fn found(
+        admin: Option<SocketAddr>,
+        config: Option<&Path>,
+    ) -> Result<std::result::Result<Self, Exit>> {
+        match (admin, config) {
+            (Some(address), _) => Ok(Ok(Self::at(address))),
+            (None, Some(path)) => match host::load(path) {
+                Some(config) => Self::of(&config).map(Ok),
+                None => Ok(Err(Exit::Configuration)),
+            },
+            (None, None) => Ok(Err(Exit::Usage)),
+        }
+    }
+
     /// The host of this configuration.
     pub(crate) fn of(config: &Config) -> Result<Self> {
         let Some(listen) = config.host.admin_listen else {

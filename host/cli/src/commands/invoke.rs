@@ -4,13 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use pumphouse_config::Secret;
 use pumphouse_contract::ports::{Handler, Invocation};
 use pumphouse_contract::{Count, Ended, Message, Outcome, Timestamp};
-use pumphouse_sandbox::{Grants, HandlerSpec, Limits, Sandbox, SandboxSettings};
+use pumphouse_sandbox::{
+    Compiling, Grants, HandlerSpec, HttpGrant, HttpHost, HttpRule, HttpScheme, Limits, Sandbox,
+    SandboxSettings, SecretText,
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -94,17 +98,62 @@ async fn call(arguments: &Invoke, invocation: Invocation) -> Result<(Ended, Stri
         grants: Grants {
             logging: arguments.logging,
             config: (!settings.is_empty()).then_some(settings),
+            secrets: secrets(&arguments.secrets)?,
+            http: http(arguments)?,
             ..Grants::default()
         },
         watch: false,
+        ..HandlerSpec::new("invoke/handler", arguments.component.clone())
     };
     let sandbox = Sandbox::new(SandboxSettings {
         pool_slots: 2,
         max_memory: memory,
+        compiling: Compiling::Worker(host::compile_worker()),
         ..SandboxSettings::default()
     })?;
     let version = sandbox.load(spec).await?.begin();
     Ok((version.call(invocation).await, version.digest().to_owned()))
+}
+
+/// Each `NAME=env:VARIABLE` or `NAME=file:PATH`.
+fn secrets(written: &[String]) -> Result<BTreeMap<String, SecretText>> {
+    let references = written.iter().map(|text| {
+        let (name, from) = pair(text)?;
+        let secret = match from.split_once(':') {
+            Some(("env", variable)) => Secret::Env(variable.to_owned()),
+            Some(("file", path)) => Secret::File(path.into()),
+            // What stands there may be the secret itself.
+            _ => bail!("--secret {name}=… names no secret: write env:VARIABLE or file:PATH"),
+        };
+        Ok((name, secret))
+    });
+    host::grants::secrets(&references.collect::<Result<_>>()?)
+}
+
+/// The hosts that may be asked, all with the same methods.
+fn http(arguments: &Invoke) -> Result<Option<HttpGrant>> {
+    let rules = arguments.http.iter().map(|host| rule(host, arguments));
+    let rules: Vec<HttpRule> = rules.collect::<Result<_>>()?;
+    Ok((!rules.is_empty()).then_some(HttpGrant { rules, ..HttpGrant::default() }))
+}
+
+fn rule(text: &str, arguments: &Invoke) -> Result<HttpRule> {
+    let (scheme, rest) = match text.split_once("://") {
+        Some(("http", rest)) => (HttpScheme::Http, rest),
+        Some(("https", rest)) => (HttpScheme::Https, rest),
+        Some((other, _)) => bail!("--http {text}: {other} is neither http nor https"),
+        None => (HttpScheme::Https, text),
+    };
+    let (host, port) = match rest.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
+            let port = port.parse().with_context(|| format!("--http {text}: {port} is no port"))?;
+            (host, port)
+        }
+        Some(_) | None => (rest, scheme.port()),
+    };
+    let host = HttpHost::parse(host).with_context(|| format!("--http {text}"))?;
+    let methods = arguments.methods.iter().map(|method| method.to_ascii_uppercase()).collect();
+    Ok(HttpRule { scheme, host, port, methods, private: arguments.private })
 }
 
 fn describe(ended: &Ended, digest: &str) -> Value {
@@ -129,6 +178,9 @@ fn describe(ended: &Ended, digest: &str) -> Value {
         object.insert("version".to_owned(), digest.into());
         object.insert("cpu_us".to_owned(), (ended.usage.cpu.as_micros() as u64).into());
         object.insert("memory_peak".to_owned(), ended.usage.memory_peak.into());
+        object.insert("host_calls".to_owned(), ended.usage.host_calls.into());
+        object.insert("bytes_in".to_owned(), ended.usage.bytes_in.into());
+        object.insert("bytes_out".to_owned(), ended.usage.bytes_out.into());
     }
     answer
 }

@@ -8,6 +8,8 @@ mod peek;
 mod publish;
 mod run;
 mod status;
+mod tenants;
+mod wrap;
 
 pub(crate) use check::check;
 pub(crate) use invoke::invoke;
@@ -16,6 +18,8 @@ pub(crate) use peek::peek;
 pub(crate) use publish::publish;
 pub(crate) use run::run;
 pub(crate) use status::status;
+pub(crate) use tenants::tenants;
+pub(crate) use wrap::wrap;
 
 use anyhow::{Context, Result};
 use clap::CommandFactory;

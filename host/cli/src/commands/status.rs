@@ -6,16 +6,11 @@ use serde_json::Value;
 use crate::args::Status;
 use crate::commands::client::Client;
 use crate::exit::{Exit, say};
-use crate::host;
 
 pub(crate) fn status(arguments: &Status) -> Result<Exit> {
-    let client = match (&arguments.admin, &arguments.config) {
-        (Some(address), _) => Client::at(*address),
-        (None, Some(path)) => match host::load(path) {
-            Some(config) => Client::of(&config)?,
-            None => return Ok(Exit::Configuration),
-        },
-        (None, None) => return Ok(Exit::Usage),
+    let client = match Client::found(arguments.admin, arguments.config.as_deref())? {
+        Ok(client) => client,
+        Err(exit) => return Ok(exit),
     };
     let answer = client.get("/status")?;
     if arguments.json {

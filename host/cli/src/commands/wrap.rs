@@ -53,11 +53,7 @@ fn component(mut module: Vec<u8>) -> Result<Vec<u8>> {
     }
     let (resolve, world) = world()?;
     embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
-    ComponentEncoder::default()
-        .validate(true)
-        .module(&module)?
-        .adapter(PREVIEW1, ADAPTER)?
-        .encode()
+    ComponentEncoder::default().validate(true).module(&module)?.adapter(PREVIEW1, ADAPTER)?.encode()
 }
 
 fn world() -> Result<(Resolve, WorldId)> {

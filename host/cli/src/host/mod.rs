@@ -1,7 +1,9 @@
 //! The host as a whole: what `run` starts, and what the other commands need of it.
 
+mod account;
 mod crypto;
 mod depths;
+pub(crate) mod grants;
 mod handlers;
 mod lock;
 mod reload;
@@ -23,6 +25,7 @@ use pumphouse_telemetry::{LogFormat, LogSettings, init_logs};
 use crate::exit::warn;
 
 pub(crate) use crypto::choose as choose_crypto;
+pub(crate) use handlers::compile_worker;
 pub(crate) use reload::Watch;
 pub(crate) use start::run;
 pub(crate) use transports::{TRANSPORTS, Transports, build};

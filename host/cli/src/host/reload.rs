@@ -125,7 +125,12 @@ async fn prepare(
 ) -> Result<(InForce, Vec<Opened>)> {
     let transports = old.transports.reopen(&config, &common.clock).await?;
     let opened = open_all(&fresh(&changes.subscriptions), &config, &transports).await?;
-    let loaded = handlers::load(&common.sandbox, &config, &fresh(&changes.handlers)).await?;
+    // A share decides what may be loaded: it holds from here on, or again the one before where nothing comes of it.
+    handlers::set_tenants(&common.sandbox, &config, &changes.tenants);
+    let loaded = handlers::load(&common.sandbox, &config, &fresh(&changes.handlers)).await;
+    let loaded = loaded.inspect_err(|_| {
+        handlers::set_tenants(&common.sandbox, &old.config, &changes.tenants);
+    })?;
     say_findings(&config, &opened);
     let mut handlers = old.handlers.clone();
     handlers.retain(|name, _| config.handlers.contains_key(name));
@@ -150,7 +155,7 @@ async fn apply(
     let leaving: Vec<_> = names().filter_map(|name| view.get(name)).collect();
     join_all(leaving.iter().map(|slot| slot.stop(common.grace))).await;
     names().for_each(|name| view.remove(name));
-    view.show_queues(&new.transports);
+    view.show(new);
     view.open(opened, common, new);
     for name in &changes.handlers.stopped {
         common.sandbox.unload(name);
@@ -164,6 +169,7 @@ fn say(changes: &Changes) {
         started = subscriptions.started.join(", "),
         stopped = subscriptions.stopped.join(", "),
         restarted = subscriptions.restarted.join(", "),
+        tenants = changes.tenants.join(", "),
         "configuration reloaded"
     );
     if !changes.at_restart.is_empty() {

@@ -8,7 +8,7 @@ use pumphouse_config::{Config, DeduplicationKey, Dispatch, Provision, UNCOUNTED}
 use pumphouse_contract::findings::budget_unenforceable;
 use pumphouse_contract::ports::{Handler, State};
 use pumphouse_contract::{Backoff, Clock, Count, Jitter, Roll, SubscriptionFacts};
-use pumphouse_pump::{Deduplicate, KeySource, Pump, Settings, Subscription};
+use pumphouse_pump::{Deduplicate, KeySource, Pace, Pump, Settings, Subscription};
 use pumphouse_sandbox::Sandbox;
 use pumphouse_telemetry::Metrics;
 use tokio::sync::Semaphore;
@@ -63,10 +63,11 @@ pub(crate) struct InForce {
     pub(crate) transports: Transports,
     pub(crate) handlers: Loaded,
     pub(crate) tenants: BTreeMap<String, Arc<Semaphore>>,
+    paces: BTreeMap<String, Arc<Pace>>,
 }
 
 impl InForce {
-    /// With the permits of the tenants whose limit stays, so that it also holds over a reload.
+    /// With the permits and the pace of the tenants whose limit stays, so that it also holds over a reload.
     pub(crate) fn new(
         config: Arc<Config>,
         transports: Transports,
@@ -80,7 +81,14 @@ impl InForce {
             Some((tenant.name.clone(), permits))
         });
         let tenants = limited.collect();
-        Self { config, transports, handlers, tenants }
+        let paced = config.tenants.keys().filter_map(|tenant| {
+            let rate = config.rate_of(tenant)?;
+            let kept = before.and_then(|before| before.paces.get(tenant));
+            let kept = kept.filter(|pace| pace.per_second() == rate).cloned();
+            Some((tenant.clone(), kept.unwrap_or_else(|| Arc::new(Pace::new(rate)))))
+        });
+        let paces = paced.collect();
+        Self { config, transports, handlers, tenants, paces }
     }
 
     /// The permits of a tenant, where its limit is still this one.
@@ -241,6 +249,7 @@ impl Opening {
             sinks: wired.sinks,
             deduplicate: self.deduplicate(one),
             tenant: self.in_force.tenants.get(&one.tenant).cloned(),
+            pace: self.in_force.paces.get(&one.tenant).cloned(),
             observer,
             clock: self.common.clock.clone(),
         })

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use futures_util::future::join_all;
 use pumphouse_admin::AdminPorts;
 use pumphouse_config::{Code, Config, Loaded, Store};
-use pumphouse_contract::ports::{Handlers, State, Subscriptions};
+use pumphouse_contract::ports::{Handlers, State, Subscriptions, Tenants};
 use pumphouse_contract::{Clock, Rule, review};
 use pumphouse_pump::SystemClock;
 use pumphouse_sandbox::Sandbox;
@@ -18,6 +18,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::exit::Exit;
+use crate::host::account;
 use crate::host::handlers;
 use crate::host::lock::StateLock;
 use crate::host::reload::{SCAN_EVERY, Watch, reload};
@@ -52,6 +53,11 @@ pub(crate) async fn run(watch: Watch, loaded: Loaded) -> Result<Exit> {
     };
     let Started { common, in_force, view } = started;
     let admin = listener.map(|listener| serve_admin(listener, &common, &view, stop.clone()));
+    let accountant = in_force
+        .config
+        .host
+        .account_interval
+        .map(|every| tokio::spawn(account::keep(common.sandbox.clone(), every, stop.clone())));
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         subscriptions = view.list().len(),
@@ -61,8 +67,8 @@ pub(crate) async fn run(watch: Watch, loaded: Loaded) -> Result<Exit> {
     let in_force = watch_until_stopped(watch, &lock, &common, in_force, &view, &mut signals).await;
     let clean = drain(&view, common.grace, &mut signals).await;
     stop.cancel();
-    if let Some(admin) = admin {
-        let _ = tokio::time::timeout(Duration::from_secs(2), admin).await;
+    for task in admin.into_iter().chain(accountant) {
+        let _ = tokio::time::timeout(Duration::from_secs(2), task).await;
     }
     in_force.transports.close().await;
     tracing::info!(clean, "pumphouse has stopped");
@@ -79,18 +85,31 @@ async fn start(config: Arc<Config>) -> Result<Started> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let transports = Transports::open(&config, &clock).await?;
     let state = state(&config)?;
-    let sandbox = Sandbox::new(handlers::settings(&config)).context("the sandbox can't start")?;
+    let sandbox = sandbox(&config)?;
+    handlers::set_tenants(&sandbox, &config, config.tenants.keys());
     let names: Vec<String> = config.handlers.keys().cloned().collect();
     let loaded = handlers::load(&sandbox, &config, &names).await?;
     let subscriptions: Vec<String> =
         config.subscriptions.iter().map(|one| one.name.clone()).collect();
     let opened = open_all(&subscriptions, &config, &transports).await?;
     say_findings(&config, &opened);
-    let common = Common::new(clock, sandbox, state, Metrics::new(), config.host.grace);
+    let metrics = Metrics::with_handlers(config.host.metrics_handlers as usize);
+    let common = Common::new(clock, sandbox, state, metrics, config.host.grace);
     let in_force = InForce::new(config, transports, loaded, None);
-    let view = Arc::new(View::new(&in_force.transports));
+    let view = Arc::new(View::new(&in_force));
     view.open(opened, &common, &in_force);
     Ok(Started { common, in_force, view })
+}
+
+/// The sandbox, and what the machine does not have for as many handlers as the configuration has.
+fn sandbox(config: &Config) -> Result<Sandbox> {
+    pumphouse_sandbox::raise_open_files();
+    let sandbox = Sandbox::new(handlers::settings(config)).context("the sandbox can't start")?;
+    let resident = config.handlers.len().min(config.host.resident_handlers as usize);
+    for shortage in pumphouse_sandbox::shortages(resident) {
+        tracing::warn!(finding = %shortage, "finding in the machine");
+    }
+    Ok(sandbox)
 }
 
 /// Where handled messages are remembered. Also without deduplication, which a reload may bring.
@@ -171,6 +190,8 @@ fn serve_admin(
     let ports = AdminPorts {
         subscriptions: view.clone(),
         handlers: Arc::new(common.sandbox.clone()),
+        tenants: Arc::new(common.sandbox.clone()),
+        terms: view.clone(),
         metrics: metrics(common, view),
         queues: Some(view.clone()),
         version: env!("CARGO_PKG_VERSION"),
@@ -186,6 +207,7 @@ fn metrics(common: &Common, view: &Arc<View>) -> Arc<dyn Fn() -> String + Send +
     let (metrics, view, sandbox) = (common.metrics.clone(), view.clone(), common.sandbox.clone());
     Arc::new(move || {
         let rejected = view.rejected_configuration().is_some();
+        metrics.accounts(&Tenants::list(&sandbox));
         metrics.refresh(&view.list(), &Handlers::list(&sandbox), rejected);
         for slot in view.all() {
             if let Some(source) = slot.source() {

@@ -3,22 +3,24 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pumphouse_config::Config;
 use pumphouse_contract::Outgoing;
 use pumphouse_contract::ports::{
-    BoxFuture, PublishError, Queues, SubscriptionStatus, Subscriptions, Waiting,
+    BoxFuture, HandlerTerms, PublishError, Queues, SubscriptionStatus, Subscriptions, TenantTerms,
+    Terms, Waiting,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::host::running::{Common, InForce, Opening};
 use crate::host::slot::Slot;
 use crate::host::start::Opened;
-use crate::host::transports::Transports;
 
 /// The subscriptions by name, and whether the configuration on disk is in force.
 pub(crate) struct View {
     slots: Mutex<BTreeMap<String, Arc<Slot>>>,
     rejected: Mutex<Option<String>>,
     queues: Mutex<Option<Arc<dyn Queues>>>,
+    config: Mutex<Arc<Config>>,
     /// The host ends: nothing more is opened.
     pub(crate) closing: CancellationToken,
 }
@@ -28,18 +30,20 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl View {
-    pub(crate) fn new(transports: &Transports) -> Self {
+    pub(crate) fn new(in_force: &InForce) -> Self {
         Self {
             slots: Mutex::default(),
             rejected: Mutex::default(),
-            queues: Mutex::new(transports.queues()),
+            queues: Mutex::new(in_force.transports.queues()),
+            config: Mutex::new(in_force.config.clone()),
             closing: CancellationToken::new(),
         }
     }
 
-    /// Shows the embedded broker of these transports, which a reload may have brought.
-    pub(crate) fn show_queues(&self, transports: &Transports) {
-        *locked(&self.queues) = transports.queues();
+    /// Shows what a reload has brought: another configuration, perhaps an embedded broker.
+    pub(crate) fn show(&self, in_force: &InForce) {
+        *locked(&self.queues) = in_force.transports.queues();
+        *locked(&self.config) = in_force.config.clone();
     }
 
     /// Begins these subscriptions, unless the host ends.
@@ -84,6 +88,16 @@ impl Subscriptions for View {
 
     fn rejected_configuration(&self) -> Option<String> {
         locked(&self.rejected).clone()
+    }
+}
+
+impl Terms for View {
+    fn of_tenant(&self, name: &str) -> Option<TenantTerms> {
+        locked(&self.config).tenant_terms(name)
+    }
+
+    fn of_handler(&self, name: &str) -> Option<HandlerTerms> {
+        locked(&self.config).handler_terms(name)
     }
 }
 

@@ -14,12 +14,14 @@ mod configuration;
 mod deploy;
 mod disk;
 mod kill;
+mod languages;
 mod logs;
 mod newcomer;
 mod reload;
 mod rules;
 mod sandbox;
 mod shutdown;
+mod tenants;
 
 fn main() -> std::process::ExitCode {
     pumphouse_e2e::run_all(
@@ -30,12 +32,14 @@ fn main() -> std::process::ExitCode {
             deploy::TESTS,
             disk::TESTS,
             kill::TESTS,
+            languages::TESTS,
             logs::TESTS,
             newcomer::TESTS,
             reload::TESTS,
             rules::TESTS,
             sandbox::TESTS,
             shutdown::TESTS,
+            tenants::TESTS,
         ],
     )
 }

@@ -201,14 +201,8 @@ impl Project {
 mod tests {
     use super::*;
 
-    const ALL: [Language; 6] = [
-        Language::Rust,
-        Language::Js,
-        Language::Ts,
-        Language::Python,
-        Language::C,
-        Language::Go,
-    ];
+    const ALL: [Language; 6] =
+        [Language::Rust, Language::Js, Language::Ts, Language::Python, Language::C, Language::Go];
 
     #[test]
     fn nothing_is_left_to_be_put_in() {
