@@ -4,24 +4,24 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
-use wasmtime::component::Component;
 
-use crate::compiler::CompileError;
-use crate::entry::Entry;
+use crate::compiler::Work;
 use crate::errors::DeployError;
 use crate::file::{self, Look};
-use crate::fit::{self, Misfit, Misfits};
 use crate::machine::Machine;
+use crate::pool::Pool;
+use crate::proof::Fit;
+use crate::resident::Resident;
+use crate::reuse::Shelf;
+use crate::services::Services;
 use crate::settings::HandlerSpec;
 use crate::version::{Code, LoadedVersion};
-use crate::{digest, guest};
+use crate::{digest, fit, load, needs};
 
 /// What `\0asm` is followed by in a component, and in a core module.
 const MAGIC: &[u8] = b"\0asm";
 const COMPONENT: [u8; 4] = [0x0d, 0, 1, 0];
 const CORE_MODULE: [u8; 4] = [1, 0, 0, 0];
-
-const LONGEST_TEXT: usize = 600;
 
 /// What was found in a handler's file.
 pub(crate) enum Found {
@@ -31,43 +31,156 @@ pub(crate) enum Found {
     New(Arc<LoadedVersion>),
 }
 
-/// Loads what is in the handler's file now. Blocks: compiling takes seconds for a large component.
+/// What was found out of a file without compiling it.
+enum Read {
+    /// The version that was known already.
+    Same,
+    /// A component that fits, and may not be in memory yet.
+    Fits(Arc<Resident>),
+    /// One that has to be compiled.
+    Unknown(Arc<Resident>),
+}
+
+/// Loads what is in the handler's file now. What was compiled and found to fit before is neither compiled nor loaded:
+/// its first call does that.
 ///
 /// # Errors
 /// The file can't be read, is no component, or does not fit this host.
-pub(crate) fn load(
+pub(crate) async fn load(
     machine: &Arc<Machine>,
-    spec: &HandlerSpec,
+    spec: &Arc<HandlerSpec>,
     places: &Arc<Semaphore>,
     known: Option<&str>,
 ) -> Result<(Found, Look), DeployError> {
+    let (read, look) = read(machine, spec, known).await?;
+    let resident = match read {
+        Read::Same => return Ok((Found::Same, look)),
+        Read::Fits(resident) => resident,
+        Read::Unknown(resident) => {
+            compile(machine, spec, &resident).await?;
+            resident
+        }
+    };
+    let services = Services::new(&machine.outside, &spec.name, &spec.grants)
+        .map_err(|text| host(&spec.component, &text))?;
+    let owner = machine.tenants.owner(&spec.name);
+    let services = services.of(owner.tenant.clone());
+    let version = LoadedVersion::new(Code {
+        machine: machine.clone(),
+        name: spec.name.as_str().into(),
+        digest: resident.digest.clone(),
+        shelf: Shelf::new(resident.pool.clone(), owner.clone(), spec.instances),
+        owner,
+        component: resident,
+        limits: spec.limits,
+        services: Arc::new(services),
+        places: places.clone(),
+    });
+    Ok((Found::New(Arc::new(version)), look))
+}
+
+async fn read(
+    machine: &Arc<Machine>,
+    spec: &Arc<HandlerSpec>,
+    known: Option<&str>,
+) -> Result<(Read, Look), DeployError> {
+    // A few at once: many deploys do not hold up the load of a component that a message waits for.
+    let _turn = machine.deploying.acquire().await;
+    let (there, its, known) = (machine.clone(), spec.clone(), known.map(str::to_owned));
+    blocking(machine, &spec.component, move || look_into(&there, &its, known.as_deref())).await
+}
+
+fn look_into(
+    machine: &Machine,
+    spec: &Arc<HandlerSpec>,
+    known: Option<&str>,
+) -> Result<(Read, Look), DeployError> {
     check_limits(machine, spec)?;
-    let (bytes, look) = file::read(&spec.component, machine.max_component)?;
+    let (bytes, look) = read_file(machine, spec)?;
     let digest = digest::of(&bytes);
     if known == Some(digest.as_str()) {
-        return Ok((Found::Same, look));
+        return Ok((Read::Same, look));
     }
     recognise(&spec.component, &bytes)?;
-    let component = compiled(machine, &spec.component, &digest, bytes)?;
-    if fit::wants_network(&machine.engine, &component) {
+    let pool = pool(machine, spec, &bytes)?;
+    drop(bytes);
+    let resident = Resident::new(machine, spec.clone(), &digest, pool);
+    let known = machine.cache.as_ref().and_then(|cache| cache.fit(&digest, resident.handler()));
+    if let Some(fit) = known {
+        say_network(spec, fit.wants_network);
+        return Ok((Read::Fits(resident), look));
+    }
+    match load::cached(machine, &resident.pool, &digest) {
+        Some(found) => {
+            take_in(machine, spec, &resident, found)?;
+            Ok((Read::Fits(resident), look))
+        }
+        None => Ok((Read::Unknown(resident), look)),
+    }
+}
+
+fn read_file(machine: &Machine, spec: &HandlerSpec) -> Result<(Vec<u8>, Look), DeployError> {
+    let tenant = machine.tenants.of_handler(&spec.name).limits.load().component_bytes;
+    let most = tenant.unwrap_or(u64::MAX).min(machine.max_component);
+    file::read(&spec.component, most).map_err(|error| match error {
+        DeployError::TooLarge { path, size, limit, .. } if most < machine.max_component => {
+            DeployError::TooLarge { path, size, limit, key: Some("limits.component") }
+        }
+        error => error,
+    })
+}
+
+async fn compile(
+    machine: &Arc<Machine>,
+    spec: &Arc<HandlerSpec>,
+    resident: &Arc<Resident>,
+) -> Result<(), DeployError> {
+    let compiled = machine.compiler.compile(Work::of(machine, spec, &resident.digest)).await?;
+    let (there, its, resident) = (machine.clone(), spec.clone(), resident.clone());
+    let taken = blocking(machine, &spec.component, move || {
+        let found = load::compiled(&there, &resident.pool, &its.component, &compiled)?;
+        take_in(&there, &its, &resident, found)
+    });
+    taken.await
+}
+
+/// Checks that a component fits its handler, and links it.
+fn take_in(
+    machine: &Machine,
+    spec: &Arc<HandlerSpec>,
+    resident: &Arc<Resident>,
+    found: load::Found,
+) -> Result<(), DeployError> {
+    let wants_network = fit::wants_network(&resident.pool.engine, &found.component);
+    let kept = found.kept;
+    resident.link(machine, found)?;
+    say_network(spec, wants_network);
+    if let (true, Some(cache)) = (kept, &machine.cache) {
+        cache.add_fit(
+            &resident.digest,
+            Fit { handler: resident.handler().to_owned(), wants_network },
+        );
+    }
+    Ok(())
+}
+
+fn say_network(spec: &HandlerSpec, wants_network: bool) {
+    if wants_network {
         tracing::warn!(
             handler = spec.name,
             "the component imports sockets: handlers have no network, every attempt will be denied"
         );
     }
-    let entry = link(machine, spec, &component)?;
-    let version = LoadedVersion::new(Code {
-        machine: machine.clone(),
-        name: spec.name.as_str().into(),
-        digest: digest.into(),
-        tenant: machine.tenants.of_handler(&spec.name),
-        entry,
-        limits: spec.limits,
-        logging: spec.grants.logging,
-        config: spec.grants.config.clone().map(Arc::new),
-        places: places.clone(),
-    });
-    Ok((Found::New(Arc::new(version)), look))
+}
+
+/// Where threads may wait.
+async fn blocking<T: Send + 'static>(
+    machine: &Machine,
+    path: &Path,
+    work: impl FnOnce() -> Result<T, DeployError> + Send + 'static,
+) -> Result<T, DeployError> {
+    let done = machine.guests().spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(host(path, &error.to_string())))
 }
 
 /// A limit that the pool can't give would be a limit in name only.
@@ -82,6 +195,12 @@ fn check_limits(machine: &Machine, spec: &HandlerSpec) -> Result<(), DeployError
         }
         None => Ok(()),
     }
+}
+
+/// The pool that the handler's instances come from.
+fn pool(machine: &Machine, spec: &HandlerSpec, component: &[u8]) -> Result<Arc<Pool>, DeployError> {
+    let pool = machine.pool(needs::profile(spec.runtime, component));
+    pool.map_err(|error| DeployError::NoPool { path: spec.component.clone(), error })
 }
 
 fn recognise(path: &Path, bytes: &[u8]) -> Result<(), DeployError> {
@@ -99,66 +218,6 @@ fn recognise(path: &Path, bytes: &[u8]) -> Result<(), DeployError> {
         _ if bytes.is_empty() => not("the file is empty"),
         _ => not("the file does not begin as WebAssembly does"),
     }
-}
-
-fn compiled(
-    machine: &Machine,
-    path: &Path,
-    digest: &str,
-    bytes: Vec<u8>,
-) -> Result<Component, DeployError> {
-    if let Some(component) = from_cache(machine, digest) {
-        return Ok(component);
-    }
-    let artifact = machine.compiler.compile(bytes).map_err(|error| match error {
-        CompileError::Invalid(text) => DeployError::Compile { path: path.to_owned(), text },
-        CompileError::Stopped => host(path, "the sandbox was shut down"),
-    })?;
-    if let Some(cache) = &machine.cache {
-        cache.put(digest, &artifact);
-    }
-    // The compiler has just made it: what the engine still refuses is what its pool has no room for.
-    deserialize(machine, &artifact).map_err(|error| {
-        let text = crate::text::escaped(&format!("{error:#}"), LONGEST_TEXT);
-        let misfits = Misfits(vec![Misfit::NoInstance { text }]);
-        DeployError::Misfit { path: path.to_owned(), misfits }
-    })
-}
-
-fn from_cache(machine: &Machine, digest: &str) -> Option<Component> {
-    let artifact = machine.cache.as_ref()?.get(digest)?;
-    match deserialize(machine, &artifact) {
-        Ok(component) => Some(component),
-        Err(error) => {
-            tracing::warn!(%error, "compiled component can't be loaded; it is compiled again");
-            None
-        }
-    }
-}
-
-#[expect(unsafe_code, reason = "loading machine code is what a compiler's cache is for")]
-fn deserialize(machine: &Machine, artifact: &[u8]) -> wasmtime::Result<Component> {
-    // SAFETY: the bytes come from this process's compiler, or from a folder that only this user can write, and
-    // then their digest was compared with the one that was stored with them. They are in memory, so what was
-    // compared is what is loaded.
-    unsafe { Component::deserialize(&machine.engine, artifact) }
-}
-
-fn link(
-    machine: &Machine,
-    spec: &HandlerSpec,
-    component: &Component,
-) -> Result<Entry, DeployError> {
-    let path = &spec.component;
-    let misfit = |misfits| DeployError::Misfit { path: path.clone(), misfits };
-    fit::check(&machine.engine, component, &spec.limits, &spec.grants).map_err(misfit)?;
-    let linker = guest::linker(&machine.engine, &spec.grants)
-        .map_err(|error| host(path, &format!("{error:#}")))?;
-    let shape = |error: wasmtime::Error| {
-        let text = crate::text::escaped(&format!("{error:#}"), LONGEST_TEXT);
-        misfit(Misfits(vec![Misfit::Shape { text }]))
-    };
-    linker.instantiate_pre(component).and_then(Entry::new).map_err(shape)
 }
 
 fn host(path: &Path, text: &str) -> DeployError {

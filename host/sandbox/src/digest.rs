@@ -2,12 +2,27 @@
 
 use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};
+use std::io::{self, Read};
 
 use sha2::{Digest, Sha256};
+
+const PIECE: usize = 64 * 1024;
 
 /// The digest of some bytes.
 pub(crate) fn of(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
+}
+
+/// The digest of all that can be read, without holding more than a piece of it.
+pub(crate) fn of_all(mut source: impl Read) -> io::Result<String> {
+    let (mut digest, mut piece) = (Sha256::new(), vec![0; PIECE]);
+    loop {
+        let read = source.read(&mut piece)?;
+        match piece.get(..read) {
+            Some(bytes) if read > 0 => digest.update(bytes),
+            _ => return Ok(hex(&digest.finalize())),
+        }
+    }
 }
 
 /// A digest of what has no bytes of its own, but can be hashed.
@@ -17,11 +32,21 @@ pub(crate) fn of_hash(value: &impl Hash) -> String {
     hex(&hasher.0.finalize())
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+/// None where it is no hexadecimal.
+pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let pair = |at: usize| {
+        let pair = text.get(at..at + 2)?;
+        let digits = pair.bytes().all(|byte| byte.is_ascii_hexdigit());
+        digits.then(|| u8::from_str_radix(pair, 16).ok())?
+    };
+    (0..text.len()).step_by(2).map(pair).collect()
 }
 
 /// `Hash` in a digest that is the same in every process.
@@ -43,10 +68,17 @@ impl Hasher for Sha {
 mod tests {
     #[test]
     fn a_digest_is_lowercase_hexadecimal() {
-        assert_eq!(
-            super::of(b"abc"),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(super::of(b"abc"), abc);
+        assert_eq!(super::of_all(&b"abc"[..]).unwrap(), abc);
         assert_ne!(super::of_hash(&1_u32), super::of_hash(&2_u32));
+    }
+
+    #[test]
+    fn hexadecimal_there_and_back() {
+        assert_eq!(super::from_hex(&super::hex(&[0, 10, 255])), Some(vec![0, 10, 255]));
+        for wrong in ["0", "0g", "ää", "+1"] {
+            assert_eq!(super::from_hex(wrong), None, "{wrong}");
+        }
     }
 }

@@ -49,7 +49,7 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<(Vec<u8>, Look), DeployErro
     }
     if found.len() > most {
         let (path, size) = (path.to_owned(), found.len());
-        return Err(DeployError::TooLarge { path, size, limit: most });
+        return Err(DeployError::TooLarge { path, size, limit: most, key: None });
     }
     let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or(0));
     file.by_ref().take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;

@@ -1,29 +1,36 @@
 //! A handler: the version in use, and the file that the next one comes from.
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use pumphouse_contract::ports::{Handler, HandlerStatus, Version};
+use pumphouse_contract::ports::{BoxFuture, Handler, HandlerStatus, Version};
 use tokio::sync::Semaphore;
 
 use crate::deploy::{self, Found};
 use crate::errors::DeployError;
 use crate::file::Look;
 use crate::machine::Machine;
+use crate::roster::Entered;
 use crate::settings::HandlerSpec;
+use crate::tenant::Owner;
 use crate::version::LoadedVersion;
 
 /// A handler in the sandbox. Cheap to call [`Handler::begin`] on; a swap never waits for calls.
 #[derive(Debug)]
 pub struct LoadedHandler {
     machine: Arc<Machine>,
-    spec: HandlerSpec,
+    spec: Arc<HandlerSpec>,
+    /// Its tenant, and its account from one version to the next.
+    owner: Arc<Owner>,
     places: Arc<Semaphore>,
     current: ArcSwap<LoadedVersion>,
     /// A file is being loaded.
     loading: AtomicBool,
     watched: Mutex<Watched>,
+    /// It is one of its tenant's.
+    _entered: Entered,
 }
 
 #[derive(Debug)]
@@ -37,24 +44,31 @@ struct Watched {
 }
 
 impl LoadedHandler {
-    /// Loads a handler. Blocks.
-    pub(crate) fn load(machine: &Arc<Machine>, spec: HandlerSpec) -> Result<Self, DeployError> {
+    /// Loads a handler.
+    pub(crate) async fn load(
+        machine: &Arc<Machine>,
+        spec: HandlerSpec,
+        entered: Entered,
+    ) -> Result<Self, DeployError> {
+        let spec = Arc::new(spec);
         let places = Arc::new(Semaphore::new(places(&spec)));
-        let (found, look) = deploy::load(machine, &spec, &places, None)?;
+        let (found, look) = deploy::load(machine, &spec, &places, None).await?;
         let Found::New(version) = found else {
             return Err(DeployError::Host {
-                path: spec.component,
+                path: spec.component.clone(),
                 text: "it was taken for a version that was there before".to_owned(),
             });
         };
         tracing::info!(handler = spec.name, version = version.digest(), "handler loaded");
         Ok(Self {
             machine: machine.clone(),
+            owner: machine.tenants.owner(&spec.name),
             spec,
             places,
             current: ArcSwap::new(version),
             loading: AtomicBool::new(false),
             watched: Mutex::new(Watched { seen: look, settled: look, problem: None }),
+            _entered: entered,
         })
     }
 
@@ -96,15 +110,16 @@ impl LoadedHandler {
         drop(watched);
         self.loading.store(true, Ordering::Release);
         let handler = self.clone();
-        self.machine.guests().spawn_blocking(move || {
+        self.machine.guests().spawn(async move {
             let _loading = Loading(&handler.loading);
-            handler.reload(look);
+            handler.reload(look).await;
         });
     }
 
-    fn reload(&self, look: Look) {
+    async fn reload(&self, look: Look) {
         let known = self.current();
-        match deploy::load(&self.machine, &self.spec, &self.places, Some(known.digest())) {
+        let digest = Some(known.digest());
+        match deploy::load(&self.machine, &self.spec, &self.places, digest).await {
             Ok((Found::New(version), look)) => self.swap(&known, version, look),
             Ok((Found::Same, look)) => self.settle(look, None),
             // Neither settled nor refused: the next scans see it change, and rest.
@@ -170,6 +185,10 @@ impl Handler for LoadedHandler {
     }
 
     fn slots(&self) -> Option<usize> {
-        Some(places(&self.spec).min(self.machine.pool_slots))
+        Some(places(&self.spec).min(self.current.load().pool_size()))
+    }
+
+    fn welcome(&self) -> BoxFuture<'_, Option<NonZeroUsize>> {
+        Box::pin(self.owner.tenant.welcome())
     }
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use pumphouse_contract::ports::{HandlerStatus, Handlers};
+use pumphouse_contract::ports::{HandlerStatus, Handlers, TenantStatus, Tenants};
 
 use crate::errors::{DeployError, SandboxError};
 use crate::handler::LoadedHandler;
 use crate::machine::Machine;
+use crate::roster::{Entered, Roster};
 use crate::settings::{HandlerSpec, SandboxSettings, TenantLimits};
 use crate::watch::Watcher;
 
@@ -25,6 +26,7 @@ struct Shared {
     machine: Arc<Machine>,
     /// In the order in which they were loaded. Whoever loaded one holds it.
     handlers: Mutex<Vec<Weak<LoadedHandler>>>,
+    roster: Arc<Roster>,
     watcher: Mutex<Option<Watcher>>,
 }
 
@@ -37,15 +39,18 @@ impl Sandbox {
         let shared = Arc::new(Shared {
             machine: Arc::new(Machine::new(&settings)?),
             handlers: Mutex::new(Vec::new()),
+            roster: Arc::default(),
             watcher: Mutex::new(None),
         });
         let watched = Arc::downgrade(&shared);
-        let watcher = Watcher::start(settings.scan_interval, move || scan(&watched))?;
+        let watcher =
+            Watcher::start(settings.scan_interval, move || files(&watched), |handler| look(&handler))?;
         *shared.watcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(watcher);
         Ok(Self { shared })
     }
 
-    /// Loads a handler, and compiles its component where no compiled one is cached.
+    /// Loads a handler, and compiles its component where no compiled one is cached. One that was compiled and found to
+    /// fit before is in memory only after its first call.
     ///
     /// It is listed and watched as long as someone holds it, or until [`Sandbox::unload`]. Of several with one name
     /// the last is listed, so that a configuration can be prepared beside the one in force, and dropped.
@@ -53,21 +58,47 @@ impl Sandbox {
     /// A dropped future stops waiting; what is being compiled is compiled.
     ///
     /// # Errors
-    /// The component can't be read, is none, or does not fit this host; or a limit is beyond the host's own.
+    /// The component can't be read, is none, or does not fit this host; a limit is beyond the host's own; or it is
+    /// more than the tenant may have.
     pub async fn load(&self, spec: HandlerSpec) -> Result<Arc<LoadedHandler>, DeployError> {
         let machine = self.shared.machine.clone();
+        let entered = self.enter(&spec)?;
         let path = spec.component.clone();
         let loading = machine.guests().clone();
-        let loaded = loading.spawn_blocking(move || LoadedHandler::load(&machine, spec)).await;
-        let loaded = loaded.map_err(|error| DeployError::Host { path, text: error.to_string() })?;
-        let handler = Arc::new(loaded?);
+        let loaded =
+            loading.spawn(async move { LoadedHandler::load(&machine, spec, entered).await });
+        let stopped = |_| DeployError::Host { path, text: "the sandbox was shut down".to_owned() };
+        let handler = Arc::new(loaded.await.map_err(stopped)??);
         self.shared.handlers().push(Arc::downgrade(&handler));
         Ok(handler)
     }
 
+    fn enter(&self, spec: &HandlerSpec) -> Result<Entered, DeployError> {
+        let limits = self.shared.machine.tenants.of_handler(&spec.name).limits.load();
+        let limit = limits.handlers.unwrap_or(usize::MAX);
+        self.shared.roster.enter(&spec.name, limit).map_err(|asked| DeployError::TenantLimit {
+            handler: spec.name.clone(),
+            key: "limits.handlers",
+            asked,
+            limit,
+        })
+    }
+
     /// Sets what all handlers of a tenant together may use, from now on.
     pub fn set_tenant(&self, name: &str, limits: TenantLimits) {
-        self.shared.machine.tenants.get(name).limits.store(Arc::new(limits));
+        self.shared.machine.tenants.set(name, limits);
+    }
+
+    /// Every tenant that has limits or had handlers, by name, with what it and its handlers used.
+    #[must_use]
+    pub fn tenants(&self) -> Vec<TenantStatus> {
+        self.shared.machine.tenants.status()
+    }
+
+    /// How many handlers' components are in memory.
+    #[must_use]
+    pub fn resident(&self) -> usize {
+        self.shared.machine.residents.count()
     }
 
     /// Forgets the handlers of that name: they are no longer listed or watched. Who holds one may go on calling it.
@@ -80,6 +111,12 @@ impl Sandbox {
     pub fn shutdown(&self) {
         drop(self.shared.watcher.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.shared.machine.stop();
+    }
+}
+
+impl Tenants for Sandbox {
+    fn list(&self) -> Vec<TenantStatus> {
+        self.shared.machine.tenants.status()
     }
 }
 
@@ -105,9 +142,19 @@ impl Shared {
     }
 }
 
-/// Looks at every handler's file. False where the sandbox is gone.
-fn scan(shared: &Weak<Shared>) -> bool {
-    let Some(shared) = shared.upgrade() else { return false };
-    shared.held().iter().for_each(LoadedHandler::scan);
-    true
+/// The handlers whose files are looked at next. Drops instances that have rested for too long. None where the sandbox is
+/// gone.
+fn files(shared: &Weak<Shared>) -> Option<Vec<Weak<LoadedHandler>>> {
+    let shared = shared.upgrade()?;
+    shared.machine.sweep();
+    let mut handlers = shared.handlers();
+    handlers.retain(|handler| handler.strong_count() > 0);
+    Some(handlers.clone())
+}
+
+/// Looks at a handler's file, if it is still held.
+fn look(handler: &Weak<LoadedHandler>) {
+    if let Some(handler) = handler.upgrade() {
+        handler.scan();
+    }
 }

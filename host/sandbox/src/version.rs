@@ -1,10 +1,8 @@
 //! One version of a handler: a component that is compiled, linked and ready to be instantiated.
 
-use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
 
 use pumphouse_contract::ports::{BoxFuture, Invocation, Version};
 use pumphouse_contract::{Ended, Fault, FaultKind};
@@ -12,22 +10,25 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinHandle};
 use tracing::{Instrument, Span};
 
-use crate::call;
-use crate::entry::Entry;
+use crate::call::Call;
 use crate::machine::Machine;
+use crate::resident::Resident;
+use crate::reuse::Shelf;
+use crate::services::Services;
 use crate::settings::Limits;
-use crate::tenant::Tenant;
+use crate::tenant::Owner;
 
 /// What a version's calls need.
 pub(crate) struct Code {
     pub(crate) machine: Arc<Machine>,
     pub(crate) name: Arc<str>,
     pub(crate) digest: Arc<str>,
-    pub(crate) tenant: Arc<Tenant>,
-    pub(crate) entry: Entry,
+    pub(crate) owner: Arc<Owner>,
+    pub(crate) component: Arc<Resident>,
+    /// The pool that instances come from, and where they rest.
+    pub(crate) shelf: Shelf,
     pub(crate) limits: Limits,
-    pub(crate) logging: bool,
-    pub(crate) config: Option<Arc<BTreeMap<String, String>>>,
+    pub(crate) services: Arc<Services>,
     /// The handler's own places, shared by its versions.
     pub(crate) places: Arc<Semaphore>,
 }
@@ -49,10 +50,15 @@ impl LoadedVersion {
         Self { code: Arc::new(code) }
     }
 
+    /// The most instances that its pool has at once, for all handlers.
+    pub(crate) fn pool_size(&self) -> usize {
+        self.code.shelf.pool.size
+    }
+
     /// Calls the handler on the caller's own task, which must be one of the guests' runtime or share it with
     /// nothing that is in a hurry. What [`Version::call`] does, but for the way to the guests' threads.
     pub async fn call_here(&self, invocation: Invocation) -> Ended {
-        call::run(&self.code, invocation, Instant::now()).await
+        Call::begin(self.code.clone()).run(invocation).await
     }
 }
 
@@ -66,9 +72,8 @@ impl Version for LoadedVersion {
     }
 
     fn call(&self, invocation: Invocation) -> BoxFuture<'_, Ended> {
-        let began = Instant::now();
-        let code = self.code.clone();
-        let call = async move { call::run(&code, invocation, began).await };
+        // Begun here and not on the guests' threads, which may be busy: who receives looks at what is under way.
+        let call = Call::begin(self.code.clone()).run(invocation);
         let task = self.code.machine.guests().spawn(call.instrument(Span::current()));
         Box::pin(GuestTask(task))
     }
