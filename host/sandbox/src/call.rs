@@ -105,7 +105,7 @@ async fn run(code: &Code, invocation: Invocation, began: Instant) -> Done {
         Ok(Ok(Err(error))) => Err(faults::fault(&error, around(&pace.meter))),
         Ok(Err(CpuSpent)) => Err(faults::cpu(around(&pace.meter))),
         Err(_) => {
-            pace.meter.end();
+            pace.cut();
             Err(faults::cut(around(&pace.meter)))
         }
     };

@@ -54,6 +54,12 @@ impl<'a> Paced<'a> {
         poll_fn(|cx| self.turn(future.as_mut(), cx)).await
     }
 
+    /// It was cut at its deadline: what it waited for until now counts.
+    pub(crate) fn cut(&mut self) {
+        self.meter.end();
+        self.note_lateness();
+    }
+
     fn turn<F: Future>(
         &mut self,
         future: Pin<&mut F>,

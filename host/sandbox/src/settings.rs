@@ -220,9 +220,10 @@ impl Default for Limits {
 pub struct TenantLimits {
     /// `limits.weight`: the tenant's part of the processors, in proportion to the others'; at least 1.
     pub weight: u32,
-    /// `limits.runnable`: the calls that compute at once. Calls beyond it wait for their turn.
+    /// `limits.runnable`: the calls that compute at once; at least 1. Calls beyond it wait for their turn.
     pub runnable: usize,
-    /// `limits.instances`: the instances that live at once. None: a quarter of the pool. Calls beyond it wait.
+    /// `limits.instances`: the instances that live at once in each pool; at least 1. None: a quarter of the pool.
+    /// Calls beyond it wait.
     pub instances: Option<usize>,
     /// `limits.log_rate`: bytes that are logged in a second. None: each call's own budget alone.
     pub log_bytes_per_second: Option<u64>,
