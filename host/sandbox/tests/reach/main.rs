@@ -1,0 +1,16 @@
+//! What handlers reach: servers, secrets; and handlers that were built for other hosts.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "what helpers find wrong fails the test"
+)]
+
+#[allow(dead_code, reason = "shared with the other tests of the sandbox")]
+#[path = "../sandbox/common.rs"]
+mod common;
+mod http;
+mod secrets;
+mod worlds;
