@@ -64,7 +64,7 @@ fn c_1_hosts_that_compete_share_a_group_and_its_counts() {
     let scenes = [make(), make()];
     let hosts = scenes.each_ref().map(Scene::start);
     let body = json!({ "do": "sequence", "steps": [{ "do": "defer" }, { "do": "defer" }, done()] });
-    let ids = WAYS.map(|way| send_many(&space, way, &body, 16)).concat();
+    let ids = WAYS.map(|way| send_many(&space, way, &body, 10)).concat();
     let handled = || scenes.each_ref().map(|scene| scene.guest_said("done")).concat();
     hosts[0].until(PAST_LEASES, "all of them", || set(&ids) == set(&handled()));
     hosts.into_iter().for_each(|host| assert_eq!(host.stop(), 0));
