@@ -97,3 +97,18 @@ fn the_names_for_a_backtrace_are_kept() {
         assert!(names.iter().any(|name| name.contains(part)), "no {part} in {names:?}");
     }
 }
+
+#[test]
+fn a_component_imports_secrets_only_where_it_reads_them() {
+    const SECRETS: &str = "pumphouse:secrets/store@1.0.0";
+    assert!(has(&imports("secrets"), SECRETS));
+    assert!(!has(&imports("greeter"), SECRETS));
+}
+
+#[test]
+fn a_component_of_another_world_imports_nothing_of_ours() {
+    for name in ["world_messaging", "world_spin_sqs"] {
+        let imports = imports(name);
+        assert!(imports.iter().all(|import| !import.starts_with("pumphouse:")), "{imports:?}");
+    }
+}

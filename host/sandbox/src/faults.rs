@@ -6,6 +6,7 @@ use pumphouse_contract::{Fault, FaultKind};
 use wasmtime::component::ResourceTableError;
 use wasmtime::{Error, Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
+use wasmtime_wasi_http::FieldMapError;
 
 use crate::engine::FRAMES;
 use crate::guest::DeadlinePassed;
@@ -122,8 +123,17 @@ fn explain(error: &Error, trace: &[String], around: &Circumstances<'_>) -> (Faul
                 .to_owned(),
         );
     }
+    if let Some(FieldMapError::TotalSizeTooBig | FieldMapError::TooManyFields) =
+        error.downcast_ref()
+    {
+        let detail = "the headers of a request are larger than 32KiB, or too many; send fewer";
+        return (FaultKind::ResultSize, detail.to_owned());
+    }
     if let Some(TooMuchHeld) = error.downcast_ref() {
-        return (FaultKind::Memory, format!("{TooMuchHeld}; it must drop those that it is done with"));
+        return (
+            FaultKind::Memory,
+            format!("{TooMuchHeld}; it must drop those that it is done with"),
+        );
     }
     match error.downcast_ref::<Trap>() {
         Some(trap) => trapped(*trap, trace, around),

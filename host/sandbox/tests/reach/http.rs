@@ -347,6 +347,20 @@ async fn a_guest_sets_no_header_of_the_connections() {
     assert!(answer.contains("InvalidSyntax"), "{answer}");
 }
 
+/// Headers are the host's memory: a guest that hoards them ends.
+#[tokio::test]
+async fn a_requests_headers_are_bounded() {
+    let server = echo().await;
+    let handler = load("http-fields", grant(vec![rule("127.0.0.1", server.port())])).await;
+    let header = format!(r#"["x-large","{}"]"#, "x".repeat(4_000));
+    let more = |count| format!(r#","headers":[{}]"#, vec![header.as_str(); count].join(","));
+    let answer = run(&handler, &plan(&server.to_string(), &more(5))).await;
+    assert!(answer.contains(r#""status":200"#), "{answer}");
+    let fault = common::fault(&handler, &plan(&server.to_string(), &more(9))).await;
+    assert_eq!(fault.kind, FaultKind::ResultSize, "{fault:?}");
+    assert!(fault.detail.contains("32KiB"), "{fault:?}");
+}
+
 /// The log has the host, the method and the outcome, and nothing that may be a secret.
 #[tokio::test]
 async fn the_log_shows_where_to_and_not_what() {
