@@ -211,3 +211,129 @@ impl<G: Borrow<Gate>> Drop for Claim<G> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use tokio::time::{sleep, timeout};
+
+    fn gate(tenants: usize, runnable: usize) -> Arc<Gate> {
+        let gate = places(1);
+        let limits = TenantLimits { runnable, ..TenantLimits::default() };
+        (0..tenants).for_each(|tenant| gate.join(tenant, &limits));
+        Arc::new(gate)
+    }
+
+    fn claim(gate: &Arc<Gate>, tenant: usize) -> Claim<Arc<Gate>> {
+        Claim::new(gate.clone(), tenant)
+    }
+
+    async fn take(claim: &mut Claim<Arc<Gate>>) {
+        poll_fn(|cx| claim.poll_take(cx)).await;
+    }
+
+    #[tokio::test]
+    async fn a_place_that_was_given_to_a_call_that_is_dropped_goes_to_the_next() {
+        let gate = gate(1, 1);
+        let mut first = claim(&gate, 0);
+        assert!(first.try_take());
+        let (mut second, mut third) = (claim(&gate, 0), claim(&gate, 0));
+        for waiting in [&mut second, &mut third] {
+            assert!(timeout(Duration::from_millis(1), take(waiting)).await.is_err());
+            assert_eq!(waiting.short(), Some(Short::Tenant));
+        }
+        first.give_back(Duration::ZERO);
+        // It has the place and has not seen it.
+        assert_eq!(gate.count(0), (1, 1));
+        drop(second);
+        assert_eq!(gate.count(0), (1, 0));
+        timeout(Duration::from_secs(10), take(&mut third)).await.expect("the place");
+        drop((first, third));
+        assert_eq!(gate.count(0), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_tick_keeps_the_place_until_another_should_have_it() {
+        let gate = gate(2, 4);
+        let waker = Waker::noop();
+        let mut held: Vec<_> = (0..4).map(|_| claim(&gate, 0)).collect();
+        assert!(held.iter_mut().all(Claim::try_take));
+        for _ in 0..100 {
+            held[0].tick(Duration::from_millis(1), waker);
+            assert!(held[0].try_take(), "nobody waits");
+        }
+        let mut other = claim(&gate, 1);
+        assert!(timeout(Duration::from_millis(1), take(&mut other)).await.is_err());
+        held[1].tick(Duration::from_millis(1), waker);
+        assert!(!held[1].try_take(), "the other one had less");
+        timeout(Duration::from_secs(10), take(&mut other)).await.expect("the place");
+        // Its own calls take turns only after a while.
+        held[2].tick(QUANTUM / 2, waker);
+        assert!(held[2].try_take());
+        held[2].tick(QUANTUM / 2, waker);
+        assert!(!held[2].try_take());
+    }
+
+    /// Someone computes as long as this lives.
+    struct Inside<'a>(&'a AtomicUsize);
+
+    impl<'a> Inside<'a> {
+        fn new(inside: &'a AtomicUsize, most: &AtomicUsize) -> Self {
+            most.fetch_max(inside.fetch_add(1, SeqCst) + 1, SeqCst);
+            Self(inside)
+        }
+    }
+
+    impl Drop for Inside<'_> {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, SeqCst);
+        }
+    }
+
+    /// Takes a place, computes and ticks or pends, fifty times.
+    async fn live(
+        call: usize,
+        mut claim: Claim<Arc<Gate>>,
+        inside: &AtomicUsize,
+        most: &AtomicUsize,
+    ) {
+        for turn in 0..50 {
+            take(&mut claim).await;
+            let computing = Inside::new(inside, most);
+            tokio::task::yield_now().await;
+            drop(computing);
+            match (call + turn) % 3 {
+                0 => claim.give_back(Duration::from_micros(7)),
+                _ => claim.tick(Duration::from_millis(1), Waker::noop()),
+            }
+        }
+    }
+
+    /// Calls that take, tick, pend and are dropped at any time: all others get their places, and none is left over.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn no_wake_up_is_lost() {
+        let gate = gate(7, 3);
+        let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+        let mut calls = tokio::task::JoinSet::new();
+        for call in 0..400_usize {
+            let (claim, counts) = (claim(&gate, call % 7), counts.clone());
+            let patience = match call % 5 {
+                0 => Duration::from_micros(call as u64 * 10),
+                _ => Duration::from_secs(60),
+            };
+            calls.spawn(async move {
+                timeout(patience, live(call, claim, &counts.0, &counts.1)).await.is_ok()
+            });
+            if call % 50 == 0 {
+                sleep(Duration::from_millis(1)).await;
+            }
+        }
+        let ended = calls.join_all().await;
+        assert!(ended.iter().filter(|ended| **ended).count() >= 320, "a call was forgotten");
+        assert_eq!(counts.1.load(SeqCst), 4, "so many compute at once");
+        assert!((0..7).all(|tenant| gate.count(tenant) == (0, 0)));
+    }
+}
