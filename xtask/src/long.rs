@@ -14,7 +14,7 @@ const SECONDS: &str = "60";
 pub(crate) fn hostile() -> Result<()> {
     guests::build()?;
     let mut suite = cargo(&["test", "--release", "-p", "pumphouse-hostile", "--test", "hostile"]);
-    run(suite.env("PUMPHOUSE_WRITE_HOSTILE", "1"))
+    run(suite.env("PUMPHOUSE_WRITE_HOSTILE", "figures"))
 }
 
 /// `[--minutes N]`

@@ -52,7 +52,10 @@ pub fn artefact(data: &[u8]) {
     answers(&cache, &handler);
     for kept in files(&cache) {
         let good = std::fs::read(&kept).expect("what was kept");
-        std::fs::write(&kept, spliced(&good, data)).expect("room for it");
+        // As one replaces a file: who writes into one that a host has mapped could as well write its memory.
+        let beside = kept.with_extension("fuzzed");
+        std::fs::write(&beside, spliced(&good, data)).expect("room for it");
+        std::fs::rename(&beside, &kept).expect("in its place");
     }
     answers(&cache, &handler);
 }

@@ -7,7 +7,8 @@
 //!
 //! | variable | |
 //! |---|---|
-//! | `PUMPHOUSE_WRITE_HOSTILE=1` | measures, which wants a release build and a machine to itself, and writes `docs/hostile.md` |
+//! | `PUMPHOUSE_WRITE_HOSTILE=figures` | measures, which wants a release build and a machine to itself, and writes `docs/hostile.md` |
+//! | `PUMPHOUSE_WRITE_HOSTILE=rows` | writes `docs/hostile.md` with the figures that stand in it |
 
 mod binary;
 mod calls;
@@ -41,6 +42,10 @@ const AT_ONCE: usize = 4;
 const LONGEST_TRIAL: Duration = Duration::from_secs(240);
 
 fn main() -> ExitCode {
+    let mut own = std::env::args_os().skip(1);
+    if own.next().is_some_and(|first| first == world::WORKER) {
+        return pumphouse_sandbox::compile_worker(own);
+    }
     let mut arguments = Arguments::from_args();
     arguments.test_threads = arguments.test_threads.or(Some(AT_ONCE));
     match run(&arguments) {
@@ -77,11 +82,20 @@ fn trial(row: &Arc<Row>, runtime: &Arc<Runtime>, world: Option<&Arc<World>>) -> 
     })
 }
 
-/// Writes the table with figures where that is asked for; else holds the committed one to what was shown.
+/// Writes the table where that is asked for; else holds the committed one to what was shown.
 fn conclude(rows: &[Arc<Row>], runtime: &Runtime) -> Result<()> {
-    if std::env::var_os("PUMPHOUSE_WRITE_HOSTILE").is_none_or(|it| it != "1") {
-        return table::compare(rows);
+    match std::env::var("PUMPHOUSE_WRITE_HOSTILE").as_deref() {
+        Ok("figures") => write_figures(rows, runtime),
+        Ok("rows") => std::fs::write(table::committed(), table::with_known_figures(rows))
+            .context("writing the table"),
+        Ok("") | Err(_) => table::compare(rows),
+        Ok(other) => {
+            bail!("PUMPHOUSE_WRITE_HOSTILE is {other:?}; it can be \"rows\" or \"figures\"")
+        }
     }
+}
+
+fn write_figures(rows: &[Arc<Row>], runtime: &Runtime) -> Result<()> {
     if cfg!(debug_assertions) {
         bail!("figures of a debug build say nothing: run `cargo xtask hostile`");
     }

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use pumphouse_contract::ports::{Handler, Invocation};
 use pumphouse_contract::{Count, Ended, Message, Outgoing};
-use pumphouse_sandbox::{HandlerSpec, LoadedHandler, Sandbox, SandboxSettings};
+use pumphouse_sandbox::{HandlerSpec, LoadedHandler, Sandbox};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::generated;
 use crate::row::{Component, Expected, Row};
 use crate::trial::spec_of;
-use crate::world::guest;
+use crate::world::{guest, settings};
 
 /// What the ratio may be.
 pub(crate) const MOST: f64 = 2.0;
@@ -107,7 +107,7 @@ enum Crowd {
 
 impl Stage {
     async fn new(row: &Row) -> Result<Self> {
-        let sandbox = Sandbox::new(SandboxSettings::default())?;
+        let sandbox = Sandbox::new(settings())?;
         let folder = tempfile::tempdir()?;
         let mut files = Vec::new();
         for (number, component) in (row.components)()?.into_iter().enumerate() {

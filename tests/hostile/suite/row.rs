@@ -53,7 +53,7 @@ pub(crate) enum Expected {
 #[derive(Clone, Copy)]
 pub(crate) enum Answer {
     Ack,
-    /// It rejects as unacceptable, with a text that passes this.
+    /// It rejects, with a text that passes this.
     Says(fn(&str) -> bool),
 }
 
@@ -106,6 +106,11 @@ impl Row {
 
     pub(crate) fn logging(mut self) -> Self {
         self.grants.logging = true;
+        self
+    }
+
+    pub(crate) fn granted(mut self, grants: impl FnOnce(&mut Grants)) -> Self {
+        grants(&mut self.grants);
         self
     }
 

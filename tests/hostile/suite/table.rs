@@ -32,6 +32,27 @@ pub(crate) fn with(rows: &[Arc<Row>], figures: &[Option<Figures>]) -> String {
     text
 }
 
+/// All of it with the figures that are committed, for rows that have changed.
+pub(crate) fn with_known_figures(rows: &[Arc<Row>]) -> String {
+    let known = std::fs::read_to_string(committed()).unwrap_or_default();
+    let mut text = HEAD.to_owned();
+    for row in rows {
+        let begin = format!("| {} |", row.name);
+        let line = known.lines().find(|line| line.starts_with(&begin));
+        let figures = line.map_or_else(|| measured(None), last_cells);
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{} {figures}", shown(row));
+    }
+    text
+}
+
+/// What was measured, of a line.
+fn last_cells(line: &str) -> String {
+    let cells: Vec<&str> = line.trim_end_matches('|').split(" | ").collect();
+    let from = cells.len().saturating_sub(MEASURED);
+    format!("{} |", cells.get(from..).unwrap_or_default().join(" | ").trim_end())
+}
+
 /// Tells of a measurement while it goes on.
 pub(crate) fn show(row: &Row, figures: Option<&Figures>) {
     let _ = writeln!(std::io::stderr(), "{}: {}", row.name, measured(figures));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use pumphouse_contract::copy::names;
-use pumphouse_contract::{FaultKind, Outcome, Outgoing};
+use pumphouse_contract::{FaultKind, Outcome, Outgoing, Reason};
 use pumphouse_sandbox::{HandlerSpec, LoadedHandler, Sandbox, SandboxSettings};
 
 use crate::calls::Call;
@@ -128,8 +128,9 @@ async fn swap(handler: &LoadedHandler, path: &Path) -> Result<()> {
 
 async fn harmless(world: &World, row: &Row, answer: Answer) -> Result<()> {
     let component = (row.components)()?.pop().context("a component")?;
-    let handler = world.load(row, &world.file(&component)?).await?;
-    let scene = Scene::start(handler).await?;
+    let path = world.file(&component)?;
+    let handler = world.load(row, &path).await?;
+    let scene = Scene::start(handler.clone()).await?;
     let id = scene.publish((row.message)()).await?;
     scene.rests().await?;
     let calls = scene.calls.of(&id);
@@ -138,9 +139,13 @@ async fn harmless(world: &World, row: &Row, answer: Answer) -> Result<()> {
         (Answer::Ack, Ok(Outcome::Ack)) => {}
         (Answer::Says(fits), Ok(Outcome::Reject(rejection))) => {
             ensure!(fits(&rejection.description), "it says {:?}", rejection.description);
-            ensure!(scene.copy(INVALID, &id).await?.is_some(), "no copy of it is there");
+            let queue = if rejection.reason == Reason::Unacceptable { INVALID } else { DEAD };
+            ensure!(scene.copy(queue, &id).await?.is_some(), "no copy of it is there");
         }
         (_, other) => bail!("it ended as {other:?}"),
+    }
+    if row.next == Next::Swap {
+        swap(&handler, &path).await?;
     }
     next_succeeds(&scene).await?;
     scene.stop().await
@@ -203,7 +208,7 @@ async fn poisoned_cache() -> Result<()> {
         for file in files {
             let mut bytes = std::fs::read(&file)?;
             poison(&mut bytes);
-            std::fs::write(&file, bytes)?;
+            replace(&file, &bytes)?;
         }
         answers(&start()?).await?;
     }

@@ -6,13 +6,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use pumphouse_sandbox::{HandlerSpec, LoadedHandler, Sandbox, SandboxSettings};
+use pumphouse_sandbox::{
+    CompileWorker, Compiling, HandlerSpec, LoadedHandler, Sandbox, SandboxSettings,
+};
 use tempfile::TempDir;
 
 use crate::generated;
 use crate::row::{Component, Row};
 use crate::rows;
 use crate::scene::Scene;
+
+/// The argument that makes this program a compile worker.
+pub(crate) const WORKER: &str = "compile-worker";
+
+/// Of a debug build, too.
+const COMPILE_TIME: Duration = Duration::from_secs(30);
 
 /// One for the whole run.
 pub(crate) struct World {
@@ -38,23 +46,27 @@ impl World {
         Ok(Arc::new(Self { sandbox, neighbour, folder, files: AtomicUsize::new(0) }))
     }
 
-    /// The file of a component, under a name of its own.
+    /// The file of a component, under a name of its own, so that it can be replaced.
     pub(crate) fn file(&self, component: &Component) -> Result<PathBuf> {
+        let number = self.files.fetch_add(1, Ordering::Relaxed);
+        let path = self.folder.path().join(format!("{number}.wasm"));
         match component {
-            Component::Built(path) => Ok(path.clone()),
-            Component::Made(bytes) => {
-                let number = self.files.fetch_add(1, Ordering::Relaxed);
-                let path = self.folder.path().join(format!("{number}.wasm"));
-                std::fs::write(&path, bytes)?;
-                Ok(path)
-            }
+            Component::Built(built) => drop(std::fs::copy(built, &path)?),
+            Component::Made(bytes) => std::fs::write(&path, bytes)?,
         }
+        Ok(path)
     }
 
     /// Loads a row's handler from there, for the row's own tenant.
     pub(crate) async fn load(&self, row: &Row, path: &Path) -> Result<Arc<LoadedHandler>> {
         Ok(self.sandbox.load(spec(row, path)).await?)
     }
+}
+
+/// As a host has it: what is compiled is compiled in a process of its own, which is this very program.
+pub(crate) fn settings() -> SandboxSettings {
+    let worker = CompileWorker { time: COMPILE_TIME, ..CompileWorker::this_program(WORKER) };
+    SandboxSettings { compiling: Compiling::Worker(worker), ..SandboxSettings::default() }
 }
 
 /// Tenants are named after their rows.

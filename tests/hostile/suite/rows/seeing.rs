@@ -1,6 +1,7 @@
 //! Those that want to see or keep what is not theirs, and messages that are hostile themselves.
 
-use pumphouse_contract::{HeaderValue, Outgoing};
+use pumphouse_contract::{FaultKind, HeaderValue, Outgoing};
+use pumphouse_sandbox::HttpGrant;
 
 use super::built;
 use crate::row::{Answer, Expected, Own, Row};
@@ -46,6 +47,15 @@ pub(crate) fn rows() -> Vec<Row> {
         )
         .with(flood),
         Row::new(
+            "header flood to the host",
+            "gives the host's HTTP a request with 20,000 headers",
+            || built("http"),
+            Expected::Fault(FaultKind::ResultSize),
+        )
+        .granted(|grants| grants.http = Some(HttpGrant::default()))
+        .with(outgoing_flood)
+        .swapped(),
+        Row::new(
             "poisoned artefact",
             "compiled code in the cache was changed, cut off and emptied",
             || built("hostile_headers"),
@@ -59,6 +69,14 @@ fn flood() -> Outgoing {
     let headers =
         (0..HEADERS).map(|n| (format!("x-aaaaaaaaaaaaaaaa-{n:05}"), HeaderValue::from("v")));
     Outgoing { headers: headers.collect(), body: "count".into(), ..Outgoing::default() }
+}
+
+/// The same, for the guest to send.
+fn outgoing_flood() -> Outgoing {
+    let headers = (0..HEADERS).map(|n| format!(r#"["x-aaaaaaaaaaaaaaaa-{n:05}","v"]"#));
+    let headers = headers.collect::<Vec<_>>().join(",");
+    let body = format!(r#"{{"requests":[{{"authority":"127.0.0.1:9","headers":[{headers}]}}]}}"#);
+    Outgoing { body: body.into(), ..Outgoing::default() }
 }
 
 fn saw_nothing(found: &str) -> bool {

@@ -1,5 +1,7 @@
 //! Those that take what there is: time, memory, handles, stacks, the log.
 
+use std::time::Duration;
+
 use pumphouse_contract::FaultKind;
 
 use super::{built, handler};
@@ -26,6 +28,13 @@ fn endless() -> Vec<Row> {
             deadline(),
         )
         .short(),
+        Row::new(
+            "processor time",
+            "computes beyond its limit of 100 ms",
+            || built("hostile_loop"),
+            Expected::Fault(FaultKind::Cpu),
+        )
+        .limited(|limits| limits.cpu = Some(Duration::from_millis(100))),
         Row::new("sleep", "sleeps for a minute", || built("hostile_sleep"), deadline()).short(),
         Row::new("wait", "waits for a pollable", || built("hostile_poll"), deadline()).short(),
         Row::new(
