@@ -164,7 +164,7 @@ impl Answer<'_> {
 
     fn receipt(&self, place: Place, queue: i32, offset: i64) -> Option<String> {
         let starts = self.header.start_offset_info.as_deref()?;
-        let start = entry(starts, place, |key| key.parse() == Ok(queue))?;
+        let start: i64 = entry(starts, place, |key| key.parse() == Ok(queue))?.parse().ok()?;
         let Header { pop_time, invisible_time, revive_qid, .. } = self.header;
         let (sign, broker) = (place.sign(), self.broker);
         Some(format!(
