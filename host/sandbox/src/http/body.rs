@@ -160,7 +160,13 @@ impl Body for Response {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let frame = match Pin::new(&mut self.body).poll_frame(cx) {
-            Poll::Ready(Some(frame)) => frame.map_err(|error| errors::of_body(&error))?,
+            Poll::Ready(Some(Ok(frame))) => frame,
+            Poll::Ready(Some(Err(error))) => {
+                // The connection is cut when its time is over, and may be seen first.
+                let late = Instant::now() >= self.times.until;
+                let error = if late { Error::HttpResponseTimeout } else { errors::of_body(&error) };
+                return Poll::Ready(Some(Err(error)));
+            }
             Poll::Ready(None) => return Poll::Ready(None),
             Poll::Pending => {
                 ready!(self.timer.as_mut().poll(cx));

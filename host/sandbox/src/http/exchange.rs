@@ -137,6 +137,9 @@ impl Exchange {
         let failed = |error: hyper::Error| {
             if exceeded.load(Ordering::Relaxed) {
                 Error::HttpRequestBodySize(Some(self.reach.grant.request_bytes))
+            } else if Instant::now() >= until {
+                // The connection is cut when its time is over, and may be seen first.
+                Error::HttpResponseTimeout
             } else {
                 errors::of_request(&error)
             }

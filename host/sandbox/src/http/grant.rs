@@ -13,15 +13,15 @@ const LONGEST_LABEL: usize = 63;
 /// Outgoing HTTP: what is allowed, and how much of it. Only what a rule names is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpGrant {
-    /// The allow-list. The first rule that fits a request decides.
+    /// `grants.http`: the allow-list. The first rule that fits a request decides.
     pub rules: Vec<HttpRule>,
-    /// From the request to the end of the response's body; never beyond the call's deadline.
+    /// `limits.http.time`: from the request to the end of the response's body; never beyond the call's deadline.
     pub timeout: Duration,
-    /// The largest body of a request, in bytes.
+    /// `limits.http.request`: the largest body of a request, in bytes.
     pub request_bytes: u64,
-    /// The largest body of a response, in bytes.
+    /// `limits.http.response`: the largest body of a response, in bytes.
     pub response_bytes: u64,
-    /// The requests that one call may have open at once. More are refused, not queued.
+    /// `limits.http.calls`: the requests that one call may have open at once. More are refused, not queued.
     pub concurrency: usize,
 }
 

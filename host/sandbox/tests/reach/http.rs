@@ -220,10 +220,10 @@ async fn fr_19_a_slow_server_is_not_waited_for() {
     let patient = load("http-slow", grant(rules.clone())).await;
     let guests = run(&patient, &plan(&server.to_string(), r#","first_byte_ms":100"#)).await;
     assert!(guests.contains("ConnectionReadTimeout"), "{guests}");
-    let brief = HttpGrant { timeout: Duration::from_millis(100), ..grant(rules.clone()) };
+    let brief = HttpGrant { timeout: Duration::from_millis(500), ..grant(rules.clone()) };
     let grants = run(&*load("http-brief", brief).await, &plan(&server.to_string(), "")).await;
     assert!(grants.contains("HttpResponseTimeout"), "{grants}");
-    let limits = Limits { deadline: Duration::from_millis(300), ..Limits::default() };
+    let limits = Limits { deadline: Duration::from_secs(1), ..Limits::default() };
     let spec = HandlerSpec { limits, ..spec("http-cut", grant(rules)) };
     let cut = common::shared().load(spec).await.unwrap();
     let fault = common::fault(&cut, &plan(&server.to_string(), "")).await;
@@ -296,7 +296,7 @@ async fn a_request_is_bounded() {
 #[tokio::test]
 async fn requests_at_once_are_bounded() {
     let slow = raw(async |mut stream: TcpStream, _| {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
     })
     .await;
