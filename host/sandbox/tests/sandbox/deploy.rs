@@ -42,7 +42,7 @@ async fn fr_28_what_does_not_fit_is_refused_by_name() {
         ),
         (common::text_of("misfits/shape.wat"), &["another shape", "handle"]),
         (import, &["acme:payments/charge@1.0.0", "does not offer"]),
-        (http, &["wasi:http/types@0.2.4", "does not offer"]),
+        (http, &["wasi:http/types@0.2.4", "`grants.http = ["]),
         (
             handler_with(&common::text_of("handlers/initial-memory.wat")),
             &["1073741824", "`limits.memory`"],
