@@ -24,8 +24,9 @@ export class Message {
     const body = fields.body ?? "";
     this.id = fields.id ?? "test-1";
     this.source = fields.source ?? "test";
+    // QuickJS is given numbers of 32 bits with a sign.
     /** The deliveries before this one: 0 the first time. */
-    this.deliveryCount = fields.deliveryCount ?? 0;
+    this.deliveryCount = (fields.deliveryCount ?? 0) >>> 0;
     /** Pairs of name and value, in the broker's order. */
     this.headers = fields.headers ?? [];
     this.contentType = fields.contentType ?? null;

@@ -30,8 +30,9 @@ impl HostMonotonicClock for Coarse {
         nanos(self.step)
     }
 
+    /// From one step on: Go's runtime takes a clock that stands at zero for a broken one, and dies.
     fn now(&self) -> u64 {
-        nanos(rounded(self.began.elapsed(), self.step))
+        nanos(rounded(self.began.elapsed(), self.step).saturating_add(self.step))
     }
 }
 
@@ -77,6 +78,12 @@ mod tests {
         ] {
             assert_eq!(rounded(time, step), shown, "{time:?} in steps of {step:?}");
         }
+    }
+
+    #[test]
+    fn the_monotonic_clock_never_stands_at_zero() {
+        let step = Duration::from_secs(3_600);
+        assert_eq!(HostMonotonicClock::now(&Coarse::new(step)), nanos(step));
     }
 
     #[test]

@@ -3,18 +3,21 @@
 //! No limits, no deadline, no log, no account of what was used; the settings of the engine are the sandbox's own
 //! (`host/sandbox/src/engine.rs`), copied, so that the two differ in nothing but what the product adds.
 
+use std::future::poll_fn;
+use std::hint::black_box;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use pumphouse_contract::ports::Invocation;
 use wasmtime::component::{Component, Linker, ResourceTable};
 use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig, Store,
-    UpdateDeadline,
+    StoreLimits, StoreLimitsBuilder, UpdateDeadline,
 };
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
@@ -38,16 +41,38 @@ const SLOTS: u32 = 512;
 const RESIDENT: usize = 2 * MIB;
 const STACK: usize = 512 * 1024;
 const TICK: Duration = Duration::from_millis(1);
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Which of the product's limits the loop has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Switches {
+    /// Interruption at every tick.
+    pub(crate) epochs: bool,
+    /// A bound on memory and tables.
+    pub(crate) memory: bool,
+    /// A bound on what is copied from the guest.
+    pub(crate) result: bool,
+    /// A timer around the call.
+    pub(crate) deadline: bool,
+    /// Two readings of clocks.
+    pub(crate) meter: bool,
+}
+
+/// A loop that others can share a thread with: what the product is measured against.
+const YIELDING: Switches =
+    Switches { epochs: true, memory: false, result: false, deadline: false, meter: false };
 
 /// An engine with a component that can be called. It ticks as long as this lives.
 pub(crate) struct Bare {
     pre: HandlerPre<State>,
+    switches: Switches,
     _ticking: Ticking,
 }
 
 struct State {
     wasi: WasiCtx,
     table: ResourceTable,
+    limits: StoreLimits,
 }
 
 impl WasiView for State {
@@ -58,21 +83,37 @@ impl WasiView for State {
 
 impl Bare {
     pub(crate) fn new(component: &Path) -> Result<Arc<Self>> {
-        Self::load(component).map_err(|error| anyhow!("{error:#}"))
+        Self::with(component, YIELDING)
     }
 
-    fn load(component: &Path) -> wasmtime::Result<Arc<Self>> {
-        let engine = engine()?;
+    /// With other limits than a loop must have.
+    pub(crate) fn with(component: &Path, switches: Switches) -> Result<Arc<Self>> {
+        Self::load(component, switches).map_err(|error| anyhow!("{error:#}"))
+    }
+
+    fn load(component: &Path, switches: Switches) -> wasmtime::Result<Arc<Self>> {
+        let engine = engine(switches.epochs)?;
         let mut linker = Linker::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
         let component = Component::from_file(&engine, component)?;
         let pre = HandlerPre::new(linker.instantiate_pre(&component)?)?;
-        Ok(Arc::new(Self { pre, _ticking: Ticking::start(engine) }))
+        Ok(Arc::new(Self { pre, switches, _ticking: Ticking::start(engine) }))
     }
 
     /// Calls the handler in a fresh instance.
     pub(crate) async fn call(&self, invocation: Invocation) -> Result<()> {
-        self.reusable().await?.call(&invocation).await
+        if self.switches.meter {
+            return metered(self.within(&invocation)).await;
+        }
+        self.within(&invocation).await
+    }
+
+    async fn within(&self, invocation: &Invocation) -> Result<()> {
+        let call = async { self.reusable().await?.call(invocation).await };
+        if self.switches.deadline {
+            return tokio::time::timeout(DEADLINE, call).await?;
+        }
+        call.await
     }
 
     /// An instance that is called more than once.
@@ -84,12 +125,25 @@ impl Bare {
     }
 
     fn store(&self) -> Store<State> {
-        let state = State { wasi: WasiCtx::builder().build(), table: ResourceTable::new() };
+        let limits = StoreLimitsBuilder::new().memory_size(64 * MIB).table_elements(20_000);
+        let state = State {
+            wasi: WasiCtx::builder().build(),
+            table: ResourceTable::new(),
+            limits: limits.build(),
+        };
         let mut store = Store::new(self.pre.engine(), state);
-        store.set_epoch_deadline(1);
-        store.epoch_deadline_callback(|_| {
-            Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
-        });
+        if self.switches.epochs {
+            store.set_epoch_deadline(1);
+            store.epoch_deadline_callback(|_| {
+                Ok(UpdateDeadline::YieldCustom(1, Box::pin(tokio::task::yield_now())))
+            });
+        }
+        if self.switches.memory {
+            store.limiter(|state| &mut state.limits);
+        }
+        if self.switches.result {
+            store.set_hostcall_fuel(MIB);
+        }
         store
     }
 }
@@ -133,11 +187,25 @@ fn message<'a>(invocation: &'a Invocation, headers: &'a [(&'a str, &'a str)]) ->
     }
 }
 
-fn engine() -> wasmtime::Result<Engine> {
+/// With the clock read before and after each turn, as an account of it takes.
+async fn metered<T>(call: impl Future<Output = T>) -> T {
+    let (mut call, mut used) = (pin!(call), Duration::ZERO);
+    let answer = poll_fn(|cx| {
+        let began = Instant::now();
+        let polled = call.as_mut().poll(cx);
+        used += began.elapsed();
+        polled
+    });
+    let answer = answer.await;
+    black_box(used);
+    answer
+}
+
+fn engine(epochs: bool) -> wasmtime::Result<Engine> {
     let mut config = Config::new();
     config
         .cranelift_opt_level(OptLevel::Speed)
-        .epoch_interruption(true)
+        .epoch_interruption(epochs)
         .concurrency_support(false)
         .memory_init_cow(true)
         .wasm_memory64(false)

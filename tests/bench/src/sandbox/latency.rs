@@ -105,7 +105,7 @@ pub(super) async fn product_there(called: &Called, invocation: &Invocation) -> R
 }
 
 /// What is not acknowledged was not measured as what it was meant to be.
-fn acknowledged(result: &Result<Outcome, pumphouse_contract::Fault>) -> Result<()> {
+pub(super) fn acknowledged(result: &Result<Outcome, pumphouse_contract::Fault>) -> Result<()> {
     let outcome = result.as_ref().map_err(|fault| anyhow::anyhow!("{}", fault.detail));
     ensure!(outcome.context("the handler gave no answer")? == &Outcome::Ack, "no acknowledgement");
     Ok(())

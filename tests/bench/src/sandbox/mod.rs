@@ -1,7 +1,11 @@
 //! One message through the sandbox, beside a bare loop on the same engine and beside no sandbox at all.
 
 mod bare;
+mod languages;
 mod latency;
+mod limits;
+mod peer;
+mod threads;
 mod throughput;
 
 use std::sync::Arc;
@@ -74,8 +78,14 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Line>> {
         let called = runtimes.io.block_on(Called::load(guest))?;
         lines.extend(latency::run(&runtimes, &called, options)?);
         lines.extend(throughput::run(&runtimes, &called, options)?);
+        if guest == Guest::Wasip2 {
+            lines.extend(peer::run(&runtimes, &called, options)?);
+        }
         called.sandbox.shutdown();
     }
+    lines.extend(threads::run(&runtimes, options)?);
+    lines.extend(limits::run(&runtimes, options)?);
+    lines.extend(languages::run(&runtimes, options)?);
     runtimes.guests.shutdown_background();
     runtimes.io.shutdown_background();
     Ok(lines)

@@ -43,8 +43,9 @@ struct Described {
 #[serde(untagged)]
 enum Wanted {
     Ack(String),
-    Defer { defer: Option<u64> },
     Reject { reject: String, description: Option<String> },
+    // Last: a member that is absent is taken for null.
+    Defer { defer: Option<u64> },
 }
 
 fn vectors() -> Vec<Vector> {

@@ -105,7 +105,8 @@ async fn an_instance_that_is_kept_serves_one_handler_of_one_tenant() {
 
 #[tokio::test]
 async fn an_instance_that_is_kept_ends_after_its_messages() {
-    let spec = reused("kept-three", &counting(), so_many(3));
+    let component = counting();
+    let spec = reused("kept-three", &component, so_many(3));
     let handler = common::shared().load(spec).await.unwrap();
     for n in [1, 2, 3, 1, 2, 3, 1] {
         assert_eq!(count(&handler).await, n);
@@ -142,9 +143,10 @@ async fn without_room_to_rest_every_message_has_a_fresh_instance() {
 /// FR-22: neither a trap nor a deadline nor a dropped call leaves an instance behind.
 #[tokio::test(flavor = "multi_thread")]
 async fn fr_22_an_instance_that_gave_no_answer_is_never_entered_again() {
+    let component = counting();
     let spec = HandlerSpec {
         limits: within(500),
-        ..reused("kept-faults", &counting(), Instances::REUSED)
+        ..reused("kept-faults", &component, Instances::REUSED)
     };
     let handler = common::shared().load(spec).await.unwrap();
     assert_eq!((count(&handler).await, count(&handler).await), (1, 2));
@@ -195,8 +197,8 @@ async fn what_is_limited_for_a_call_begins_anew_with_each() {
 /// FR-21: what an instance takes it keeps, so the limit is one over its life.
 #[tokio::test]
 async fn fr_21_the_memory_limit_holds_over_an_instances_life() {
-    let limits = Limits { memory: 4 << 20, ..within(5_000) };
-    let spec = HandlerSpec { limits, ..reused("kept-memory", &counting(), Instances::REUSED) };
+    let (component, limits) = (counting(), Limits { memory: 4 << 20, ..within(5_000) });
+    let spec = HandlerSpec { limits, ..reused("kept-memory", &component, Instances::REUSED) };
     let handler = common::shared().load(spec).await.unwrap();
     for round in 0..3 {
         for n in 0..3 {
@@ -255,7 +257,8 @@ async fn a_large_component_is_heavy_and_its_instances_are_kept() {
         component(&text.replace("(global $calls", &format!("{data} (global $calls")))
     };
     for (runtime, kept) in [(Runtime::Auto, true), (Runtime::Heavy, true), (Runtime::Lean, false)] {
-        let spec = HandlerSpec { runtime, ..common::spec("large", &large()) };
+        let component = large();
+        let spec = HandlerSpec { runtime, ..common::spec("large", &component) };
         let handler = common::shared().load(spec).await.unwrap();
         assert_eq!(count(&handler).await, 1, "{runtime:?}");
         assert_eq!(count(&handler).await == 2, kept, "{runtime:?}");
