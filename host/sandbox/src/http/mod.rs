@@ -29,7 +29,7 @@ pub(crate) struct Outside {
     lookups: lookup::Lookups,
     trust: Vec<PathBuf>,
     /// Made when the first handler needs it: reading the machine's certificates takes milliseconds.
-    tls: OnceLock<Result<Arc<ClientConfig>, String>>,
+    tls: OnceLock<Arc<ClientConfig>>,
 }
 
 impl Outside {
@@ -44,11 +44,19 @@ impl Outside {
     /// No certificate authority is trusted, and a rule asks for TLS.
     pub(crate) fn reach(&self, handler: &str, grant: &HttpGrant) -> Result<Reach, String> {
         let secure = grant.rules.iter().any(|rule| rule.scheme == HttpScheme::Https);
-        let tls = || connect::trusting(&self.trust).map(Arc::new);
-        let tls = secure.then(|| self.tls.get_or_init(tls).clone()).transpose()?;
+        let tls = secure.then(|| self.tls()).transpose()?;
         let tenant = handler.split_once('/').map_or("", |(tenant, _)| tenant);
         let resolver = self.lookups.of_tenant(tenant);
         Ok(Reach { handler: handler.into(), grant: grant.clone(), resolver, tls })
+    }
+
+    /// A failure is not kept: the next deployment finds what was missing.
+    fn tls(&self) -> Result<Arc<ClientConfig>, String> {
+        if let Some(config) = self.tls.get() {
+            return Ok(config.clone());
+        }
+        let config = Arc::new(connect::trusting(&self.trust)?);
+        Ok(self.tls.get_or_init(|| config).clone())
     }
 }
 

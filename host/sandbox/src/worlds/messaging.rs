@@ -29,7 +29,7 @@ mod bindings {
     });
 }
 
-/// What a guest may hold of messages, in bytes, all of them together.
+/// What a guest may hold of messages that it made, in bytes, all of them together.
 const MOST_HELD: usize = 16 * 1024 * 1024;
 
 const NO_CLIENT: &str =
@@ -55,21 +55,27 @@ pub struct Letter {
     content_type: Option<String>,
     data: Bytes,
     metadata: Vec<(String, String)>,
+    /// What of it is the host's, in bytes. A large message is no fault of the guest's.
+    given: usize,
 }
 
 impl Letter {
     fn of(invocation: &Invocation) -> Self {
-        Self {
+        let letter = Self {
             topic: Some(invocation.source.to_string()),
             content_type: invocation.message.content_type.clone(),
             data: invocation.message.body.clone(),
             metadata: metadata(invocation),
-        }
+            given: 0,
+        };
+        Self { given: letter.weight(), ..letter }
     }
 
+    /// What the guest made of it, in bytes.
     fn weight(&self) -> usize {
         let pairs = self.metadata.iter().map(|(name, value)| name.len() + value.len());
-        self.data.len() + pairs.sum::<usize>() + self.content_type.as_ref().map_or(0, String::len)
+        let content_type = self.content_type.as_ref().map_or(0, String::len);
+        (self.data.len() + pairs.sum::<usize>() + content_type).saturating_sub(self.given)
     }
 }
 
