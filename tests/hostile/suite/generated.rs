@@ -9,8 +9,8 @@ use crate::row::Component;
 use crate::rows::{framed, made, text};
 
 const IMPORTS: usize = 5_000;
-const CUTS: usize = 64;
-const DAMAGES: u64 = 100;
+const CUTS: usize = 16;
+const DAMAGES: u64 = 32;
 const NESTED: usize = 5_000;
 const CUSTOM_SECTIONS: usize = 64;
 const NAMED: usize = 4_096;

@@ -62,7 +62,7 @@ fn refused() -> Vec<Row> {
         ),
         Row::new(
             "cut off",
-            "a component that ends early, at 64 places",
+            "a component that ends early, at 16 places",
             generated::cut_off,
             Expected::Refused(&["component"]),
         ),
@@ -79,7 +79,7 @@ fn bombs() -> Vec<Row> {
     vec![
         Row::new(
             "damaged",
-            "a component with one byte changed, 100 times",
+            "a component with one byte changed, 32 times",
             generated::damaged,
             Expected::Either,
         ),
