@@ -90,7 +90,17 @@ pub fn guests() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let folder = BUILT.get_or_init(|| {
         let folder = root().join("guests/target/wasm32-wasip2/release");
-        let needed = ["conformance", "orders", "version_one", "version_two", "hostile_probe"];
+        let needed = [
+            "conformance",
+            "orders",
+            "version_one",
+            "version_two",
+            "greeter",
+            "secrets",
+            "http",
+            "hostile_probe",
+            "hostile_loop",
+        ];
         if needed.iter().any(|name| !folder.join(name).with_extension("wasm").exists()) {
             let mut cargo = Command::new(env!("CARGO"));
             cargo.args(["build", "--release", "--target", "wasm32-wasip2"]);
