@@ -9,6 +9,7 @@ use http::{Request, Response};
 use pumphouse_contract::Message;
 use pumphouse_contract::trace::{TRACEPARENT, TraceContext};
 use tokio::sync::Semaphore;
+use tracing::Instrument as _;
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, Resource, ResourceTable};
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
@@ -96,7 +97,7 @@ impl WasiHttpHooks for Hooks {
             options: options.unwrap_or_default(),
             deadline: self.deadline,
         };
-        Box::new(exchange.run(request))
+        Box::new(exchange.run(request).in_current_span())
     }
 
     fn p2_outgoing_body_chunk_size(&mut self) -> usize {

@@ -29,6 +29,30 @@ async fn a_handler_reads_its_own_secrets_and_no_other() {
     assert_eq!(description(&call(&handler, "other").await), "none");
 }
 
+/// FR-24: what one tenant was given is not there for another, whose handler is the same component.
+#[tokio::test]
+async fn fr_24_a_tenants_secrets_are_its_own() {
+    let of = async |tenant: &str, secrets: &[(&str, &str)]| {
+        let secrets = secrets.iter();
+        let secrets = secrets.map(|(name, value)| ((*name).to_owned(), SecretText::new(*value)));
+        let config = Some(Default::default());
+        let grants =
+            Grants { logging: true, config, secrets: secrets.collect(), ..Grants::default() };
+        let spec = HandlerSpec {
+            grants,
+            watch: false,
+            ..HandlerSpec::new(format!("{tenant}/secrets"), guest("secrets"))
+        };
+        common::shared().load(spec).await.unwrap()
+    };
+    let acme = of("acme", &[("token", "acme-token"), ("other", "of-acme-alone")]).await;
+    let evil = of("evil", &[("token", "evil-tokens")]).await;
+    assert_eq!(description(&call(&acme, "other").await), "[secret other]");
+    assert_eq!(description(&call(&evil, "other").await), "none");
+    assert_eq!(description(&call(&acme, "length").await), "10");
+    assert_eq!(description(&call(&evil, "length").await), "11");
+}
+
 /// FR-28: an import that is not granted is refused, with the line that would grant it.
 #[tokio::test]
 async fn fr_28_secrets_must_be_granted() {
