@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use pumphouse_contract::ports::Invocation;
 use pumphouse_contract::{HeaderValue, Message, Outcome, Reason, Rejection};
-use wasmtime::component::InstancePre;
 use wasmtime::Store;
+use wasmtime::component::InstancePre;
 
 use crate::bindings::pumphouse::handler::types as wit;
 use crate::bindings::{Handler, HandlerPre};

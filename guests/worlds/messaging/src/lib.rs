@@ -2,18 +2,22 @@
 
 #![cfg(target_family = "wasm")]
 
-wit_bindgen::generate!({
-    path: "../../../wit/worlds/messaging",
-    world: "messaging-core",
-    generate_all,
-});
+#[allow(clippy::all, reason = "generated")]
+mod bindings {
+    wit_bindgen::generate!({
+        path: "../../../wit/worlds/messaging",
+        world: "messaging-core",
+        generate_all,
+        pub_export_macro: true,
+    });
+}
 
-use exports::wasi::messaging::incoming_handler::Guest;
-use wasi::messaging::types::{Client, Error, Message};
+use bindings::exports::wasi::messaging::incoming_handler::Guest;
+use bindings::wasi::messaging::types::{Client, Error, Message};
 
 struct Component;
 
-export!(Component);
+bindings::export!(Component with_types_in bindings);
 
 impl Guest for Component {
     fn handle(message: Message) -> Result<(), Error> {

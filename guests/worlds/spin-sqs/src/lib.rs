@@ -2,17 +2,22 @@
 
 #![cfg(target_family = "wasm")]
 
-wit_bindgen::generate!({
-    path: "../../../wit/worlds/spin-sqs",
-    world: "spin-sqs",
-    generate_all,
-});
+#[allow(clippy::all, reason = "generated")]
+mod bindings {
+    wit_bindgen::generate!({
+        path: "../../../wit/worlds/spin-sqs",
+        world: "spin-sqs",
+        generate_all,
+        pub_export_macro: true,
+    });
+}
 
-use fermyon::spin_sqs::sqs_types::MessageAttributeValue;
+use bindings::fermyon::spin_sqs::sqs_types::MessageAttributeValue;
+use bindings::{Error, Guest, Message, MessageAction};
 
 struct Component;
 
-export!(Component);
+bindings::export!(Component with_types_in bindings);
 
 impl Guest for Component {
     fn handle_queue_message(message: Message) -> Result<MessageAction, Error> {
