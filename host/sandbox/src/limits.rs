@@ -4,10 +4,22 @@ use wasmtime::ResourceLimiter;
 
 use crate::settings::Limits;
 
-/// Memories, tables and core instances that one component may have. The pool is made for as many.
-pub(crate) const MEMORIES: u32 = 2;
-pub(crate) const TABLES: u32 = 8;
-pub(crate) const CORE_INSTANCES: u32 = 16;
+/// What one component may have. The pool of its profile is made for as many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    pub(crate) memories: u32,
+    pub(crate) tables: u32,
+    pub(crate) core_instances: u32,
+    /// Elements of one table. A host may give more.
+    pub(crate) table_elements: u64,
+}
+
+pub(crate) const LEAN: Room =
+    Room { memories: 2, tables: 8, core_instances: 16, table_elements: 20_000 };
+
+/// A guest that is linked of many libraries, as Python's is, has a core instance for each.
+pub(crate) const HEAVY: Room =
+    Room { memories: 2, tables: 16, core_instances: 64, table_elements: 100_000 };
 
 /// A limit that was met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +50,12 @@ impl Limiter {
             peak: 0,
             tripped: None,
         }
+    }
+
+    /// Begins another call's account. What the instance has, it has.
+    pub(crate) fn renew(&mut self) {
+        self.tripped = None;
+        self.peak = self.used;
     }
 
     /// The most memory that the instance had, over all its memories, in bytes.
@@ -89,16 +107,18 @@ impl ResourceLimiter for Limiter {
         Ok(true)
     }
 
+    // The pool of the component's profile is the stricter one.
+
     fn instances(&self) -> usize {
-        CORE_INSTANCES as usize
+        HEAVY.core_instances as usize
     }
 
     fn tables(&self) -> usize {
-        TABLES as usize
+        HEAVY.tables as usize
     }
 
     fn memories(&self) -> usize {
-        MEMORIES as usize
+        HEAVY.memories as usize
     }
 }
 
