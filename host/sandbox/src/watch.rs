@@ -84,11 +84,10 @@ mod tests {
         let (looked, looks) = channel();
         let list = || Some((0..300).collect());
         let watcher = Watcher::start(Duration::from_millis(3), list, move |n: u32| {
-            drop(looked.send(n));
+            let _ = looked.send(n);
         });
         for _ in 0..2 {
-            let mut round: Vec<u32> =
-                (0..300).map(|_| looks.recv_timeout(LONG).unwrap()).collect();
+            let mut round: Vec<u32> = (0..300).map(|_| looks.recv_timeout(LONG).unwrap()).collect();
             round.sort_unstable();
             assert_eq!(round, (0..300).collect::<Vec<_>>());
         }

@@ -202,7 +202,11 @@ async fn poisoned_cache() -> Result<()> {
         Sandbox::new(SandboxSettings { cache, pool_slots: 4, ..SandboxSettings::default() })
     };
     answers(&start()?).await?;
-    for poison in [flip as fn(&mut Vec<u8>), |bytes| bytes.truncate(bytes.len() / 2), Vec::clear] {
+    for poison in [
+        (|bytes| flip(bytes)) as fn(&mut Vec<u8>),
+        |bytes| bytes.truncate(bytes.len() / 2),
+        Vec::clear,
+    ] {
         let files = files_of(&folder)?;
         ensure!(!files.is_empty(), "nothing was kept in {}", folder.display());
         for file in files {
@@ -215,7 +219,7 @@ async fn poisoned_cache() -> Result<()> {
     Ok(())
 }
 
-fn flip(bytes: &mut Vec<u8>) {
+fn flip(bytes: &mut [u8]) {
     let middle = bytes.len() / 2;
     if let Some(byte) = bytes.get_mut(middle) {
         *byte ^= 0xff;

@@ -89,6 +89,7 @@ fn is(outcome: &Outcome, wanted: &Wanted) -> bool {
 }
 
 /// Every vector, three times, by fresh instances and by one that is kept.
+#[expect(clippy::print_stderr, reason = "what is left out is said")]
 async fn holds(language: &str, component: PathBuf) {
     if !component.exists() {
         assert!(
@@ -96,7 +97,9 @@ async fn holds(language: &str, component: PathBuf) {
             "{} is missing: run `cargo xtask guests --all`",
             component.display()
         );
-        eprintln!("skipped: no handler in {language} is built; `cargo xtask guests --all` builds it");
+        eprintln!(
+            "skipped: no handler in {language} is built; `cargo xtask guests --all` builds it"
+        );
         return;
     }
     for instances in [Instances::Fresh, Instances::REUSED] {

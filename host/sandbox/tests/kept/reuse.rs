@@ -117,8 +117,7 @@ async fn an_instance_that_is_kept_ends_after_its_messages() {
 async fn an_instance_that_is_kept_ends_with_its_time() {
     let age = Duration::from_millis(1_500);
     let policy = Instances::Reused { messages: 1_000, age, idle: 8 };
-    let handler =
-        common::shared().load(reused("kept-while", &counting(), policy)).await.unwrap();
+    let handler = common::shared().load(reused("kept-while", &counting(), policy)).await.unwrap();
     assert_eq!((count(&handler).await, count(&handler).await), (1, 2));
     tokio::time::sleep(age).await;
     assert_eq!(count(&handler).await, 1);
@@ -144,10 +143,8 @@ async fn without_room_to_rest_every_message_has_a_fresh_instance() {
 #[tokio::test(flavor = "multi_thread")]
 async fn fr_22_an_instance_that_gave_no_answer_is_never_entered_again() {
     let component = counting();
-    let spec = HandlerSpec {
-        limits: within(500),
-        ..reused("kept-faults", &component, Instances::REUSED)
-    };
+    let spec =
+        HandlerSpec { limits: within(500), ..reused("kept-faults", &component, Instances::REUSED) };
     let handler = common::shared().load(spec).await.unwrap();
     assert_eq!((count(&handler).await, count(&handler).await), (1, 2));
     assert_eq!(delivery(&handler, TRAPS).await.unwrap_err().kind, FaultKind::Trap);
@@ -171,7 +168,7 @@ async fn a_swap_ends_the_instances_of_the_version_before() {
     for (by, first) in [(10, 10), (1, 1)] {
         let before = handler.current().digest().to_owned();
         write(by);
-        eventually("the swap", || handler.current().digest().to_owned() != before).await;
+        eventually("the swap", || handler.current().digest() != before).await;
         assert_eq!((count(&handler).await, count(&handler).await), (first, 2 * first));
     }
 }
@@ -180,10 +177,8 @@ async fn a_swap_ends_the_instances_of_the_version_before() {
 #[tokio::test]
 async fn what_is_limited_for_a_call_begins_anew_with_each() {
     let limits = Limits { log_lines: 3, ..within(2_000) };
-    let spec = HandlerSpec {
-        limits,
-        ..reused("kept-limits", &guest("conformance"), Instances::REUSED)
-    };
+    let spec =
+        HandlerSpec { limits, ..reused("kept-limits", &guest("conformance"), Instances::REUSED) };
     let handler = common::shared().load(spec).await.unwrap();
     for _ in 0..6 {
         let body = r#"{"do":"sleep","ms":500,"then":{"do":"log","text":"of an earlier call"}}"#;
@@ -253,7 +248,8 @@ async fn calls_at_once_have_an_instance_each() {
 async fn a_large_component_is_heavy_and_its_instances_are_kept() {
     let large = || {
         let data = format!(r#"(data (i32.const 65536) "{}")"#, "x".repeat((1 << 20) + 1));
-        let text = counter(1).replace(r#"(memory (export "memory") 1)"#, r#"(memory (export "memory") 18)"#);
+        let text = counter(1)
+            .replace(r#"(memory (export "memory") 1)"#, r#"(memory (export "memory") 18)"#);
         component(&text.replace("(global $calls", &format!("{data} (global $calls")))
     };
     for (runtime, kept) in [(Runtime::Auto, true), (Runtime::Heavy, true), (Runtime::Lean, false)] {
@@ -273,8 +269,7 @@ async fn fr_23_a_heavy_pool_that_can_not_be_reserved_is_a_refused_deploy_that_sa
     let settings = SandboxSettings { pool_slots: 2, heavy_slots: 60_000, ..common::settings() };
     let sandbox = Sandbox::new(settings).unwrap();
     let component = counting();
-    let heavy =
-        HandlerSpec { runtime: Runtime::Heavy, ..common::spec("no-room", &component) };
+    let heavy = HandlerSpec { runtime: Runtime::Heavy, ..common::spec("no-room", &component) };
     let error = sandbox.load(heavy).await.unwrap_err();
     assert!(matches!(error, DeployError::NoPool { .. }), "{error}");
     assert!(error.to_string().contains("lower `host.heavy_slots`"), "{error}");

@@ -43,6 +43,7 @@ fn a_newcomer_with_python_gets_to_a_component() {
 }
 
 /// Every command that `new` prints, in a shell, one after another.
+#[expect(clippy::print_stderr, reason = "what is left out is said")]
 fn newcomer(language: &str, tool: &str, tested: &str) {
     if !is_there(tool) {
         assert!(std::env::var_os(ALL).is_none(), "{tool} is not there");
@@ -58,7 +59,8 @@ fn newcomer(language: &str, tool: &str, tested: &str) {
         .iter()
         .map(|step| run_within(STEP, &mut shell(step, &scene.path("orders"), &programs), "").ok())
         .collect();
-    let said = |text: &str| ran.iter().any(|ran| ran.stdout.contains(text) || ran.stderr.contains(text));
+    let said =
+        |text: &str| ran.iter().any(|ran| ran.stdout.contains(text) || ran.stderr.contains(text));
     assert!(said(tested), "{ran:#?}");
     assert!(ran.last().unwrap().stdout.contains(r#""outcome": "ack""#), "{ran:#?}");
 }
