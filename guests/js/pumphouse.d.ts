@@ -51,4 +51,4 @@ export class Message {
 }
 
 /** The component's export: `export const incomingHandler = handler(handle)`. */
-export function handler(handle: (message: Message) => Outcome): { handle(fields: Fields): Outcome };
+export function handler(handle: (message: Message) => Outcome): { handle(fields: Partial<Fields>): Outcome };

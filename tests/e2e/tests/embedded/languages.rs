@@ -16,8 +16,9 @@ pumphouse_e2e::tests! {
     a_newcomer_with_python_gets_to_a_component,
 }
 
-/// What one command may take on a busy machine: fetching a compiler, or compiling Python's interpreter.
-const STEP: Duration = Duration::from_secs(300);
+/// What one command may take on a busy machine: fetching a compiler, or compiling Python's interpreter, which gives way to
+/// all that runs beside it.
+const STEP: Duration = Duration::from_secs(600);
 
 /// Set where a missing tool is a mistake: in CI.
 const ALL: &str = "PUMPHOUSE_ALL_GUESTS";
