@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use pumphouse_e2e::{Host, LONG, Line, Scene, get};
+use pumphouse_e2e::{Host, LONG, Line, Ran, Scene, get, guest, run_within};
 use serde_json::{Value, json};
 
 use crate::common::{done, header, set};
@@ -15,7 +15,11 @@ pumphouse_e2e::tests! {
     fr_31_a_narrowed_grant_holds_from_the_next_call_on,
     c_18_a_tenant_receives_no_faster_than_its_rate,
     what_is_in_force_is_printed,
+    an_invocation_is_granted_what_the_command_line_says,
 }
+
+/// The end of a start that fails: its components are compiled before, at the lowest priority.
+const COMPILED: Duration = Duration::from_secs(180);
 
 /// `examples/tenants.toml` from its tenants on, its components where the tests build them.
 fn example() -> String {
@@ -77,12 +81,18 @@ fn fr_20_an_endless_tenant_beside_an_honest_one_and_the_account_of_both() {
     let faults = globex["account"]["faults"].as_object().unwrap();
     let total: u64 = faults.values().filter_map(Value::as_u64).sum();
     assert_eq!(total, globex["account"]["calls"].as_u64().unwrap(), "{globex:#}");
-    assert!(faults.keys().all(|kind| ["cpu", "deadline", "starved"].contains(&kind.as_str())), "{globex:#}");
+    assert!(
+        faults.keys().all(|kind| ["cpu", "deadline", "starved"].contains(&kind.as_str())),
+        "{globex:#}"
+    );
     assert!(globex["account"]["cpu_seconds"].as_f64() > Some(0.5), "{globex:#}");
     let handlers = api(&scene, "/v1/handlers?tenant=globex");
     let greeter = &handlers["handlers"][0];
     assert_eq!(greeter["grants"], json!(["logging", "config.greeting"]));
-    assert_eq!((&greeter["limits"]["cpu"], &greeter["account"]["acks"]), (&json!("200ms"), &json!(0)));
+    assert_eq!(
+        (&greeter["limits"]["cpu"], &greeter["account"]["acks"]),
+        (&json!("200ms"), &json!(0))
+    );
 
     let metrics = host.metrics();
     let calls = |tenant, handler, outcome| {
@@ -107,7 +117,8 @@ fn fr_20_an_endless_tenant_beside_an_honest_one_and_the_account_of_both() {
     let lines = accounts_of(&host, "globex");
     assert!(sum_of(&lines, "cpu_ms") > 400, "{lines:#?}");
     assert!(lines.iter().all(|line| line.field("level") == "INFO"), "{lines:#?}");
-    for field in ["memory_peak", "host_calls", "bytes_in", "bytes_out", "log_dropped", "waited_ms"] {
+    for field in ["memory_peak", "host_calls", "bytes_in", "bytes_out", "log_dropped", "waited_ms"]
+    {
         assert!(lines[0].number(field).is_some(), "{field}: {:?}", lines[0]);
     }
     assert!(!host.log.saying("handler account").is_empty(), "at debug, by handler too");
@@ -121,7 +132,7 @@ fn an_import_that_is_not_granted_is_refused_by_name() {
     let refused = granted.replace("config = { greeting = \"Good morning\" }\n", "");
     let scene = Scene::new(&refused);
     let mut host = scene.spawn();
-    assert_eq!(host.wait_exit(LONG), 1);
+    assert_eq!(host.wait_exit(COMPILED), 1);
     let said = host.log.text();
     assert!(said.contains("wasi:config") && said.contains("grants.config"), "{said}");
     assert!(said.contains("globex/greeter"), "{said}");
@@ -130,7 +141,8 @@ fn an_import_that_is_not_granted_is_refused_by_name() {
     let host = scene.start();
     scene.configure(&refused);
     host.until(LONG, "the reload refused", || {
-        let problem = host.status()["configuration_problem"].as_str().unwrap_or_default().to_owned();
+        let problem =
+            host.status()["configuration_problem"].as_str().unwrap_or_default().to_owned();
         problem.contains("wasi:config") && problem.contains("grants.config")
     });
     let id = scene.publish("greetings", &json!("all"));
@@ -164,12 +176,14 @@ dead_letter = { embedded.queue = "dead" }
     );
     // Without the variable the host does not start, and says which is missing.
     let mut host = scene.spawn();
-    assert_eq!(host.wait_exit(LONG), 1);
+    assert_eq!(host.wait_exit(COMPILED), 1);
     assert!(host.log.text().contains("ACME_TOKEN"), "{}", host.log.text());
     scene.set("ACME_TOKEN", SECRET);
     let host = scene.start();
-    let ways =
-        ["log", "context", "setting", "print", "long", "panic", "exit", "reject", "length", "other", "unknown"];
+    let ways = [
+        "log", "context", "setting", "print", "long", "panic", "exit", "reject", "length", "other",
+        "unknown",
+    ];
     let bodies: Vec<Value> = ways.iter().map(|way| json!(way)).collect();
     scene.publish_all("work", &[], &bodies);
     host.until(LONG, "all handled", || {
@@ -179,7 +193,10 @@ dead_letter = { embedded.queue = "dead" }
     host.until(LONG, "an account", || !accounts_of(&host, "acme").is_empty());
     let copies = scene.peek("dead");
     // The handler did get it: it told its length.
-    assert!(copies.iter().any(|copy| header(copy, "rejectionMessage") == SECRET.len().to_string()), "{copies:#?}");
+    assert!(
+        copies.iter().any(|copy| header(copy, "rejectionMessage") == SECRET.len().to_string()),
+        "{copies:#?}"
+    );
     let shown = [
         host.log.text(),
         host.metrics().0,
@@ -235,7 +252,10 @@ dead_letter = {{ embedded.queue = "dead" }}
     host.until(LONG, "the reload", || !host.log.saying("configuration reloaded").is_empty());
     let answer = asked(2);
     assert!(answer.contains("error") && !answer.contains("alive"), "{answer}");
-    assert_eq!(api(&scene, "/v1/handlers/acme/work")["grants"], json!(["http GET, HEAD https://example.com"]));
+    assert_eq!(
+        api(&scene, "/v1/handlers/acme/work")["grants"],
+        json!(["http GET, HEAD https://example.com"])
+    );
     assert_eq!(host.stop(), 0);
 }
 
@@ -247,7 +267,9 @@ fn c_18_a_tenant_receives_no_faster_than_its_rate() {
         )
     };
     let subscription = |name: &str, tenant: &str| {
-        format!("[subscriptions.{name}]\nsource = {{ embedded.queue = \"{name}\" }}\nhandler = \"{tenant}/work\"\n")
+        format!(
+            "[subscriptions.{name}]\nsource = {{ embedded.queue = \"{name}\" }}\nhandler = \"{tenant}/work\"\n"
+        )
     };
     let text = handler("slow", "messages_rate = 20")
         + &handler("quick", "")
@@ -257,7 +279,9 @@ fn c_18_a_tenant_receives_no_faster_than_its_rate() {
     let scene = Scene::new(&text);
     let host = scene.start();
     let quick = scene.publish_all("three", &[], &vec![done(); 100]);
-    host.until(LONG, "the quick tenant's", || set(&quick).is_subset(&set(&scene.guest_said("done"))));
+    host.until(LONG, "the quick tenant's", || {
+        set(&quick).is_subset(&set(&scene.guest_said("done")))
+    });
     let began = Instant::now();
     let mut slow = scene.publish_all("one", &[], &vec![done(); 60]);
     slow.extend(scene.publish_all("two", &[], &vec![done(); 60]));
@@ -276,7 +300,13 @@ fn c_18_a_tenant_receives_no_faster_than_its_rate() {
 fn what_is_in_force_is_printed() {
     let scene = Scene::new(&example());
     let ran = scene.command("check", &[]).ok();
-    for said in ["tenant acme", "limits.weight", "handler globex/greeter", "config.greeting", "0 errors, 0 warnings"] {
+    for said in [
+        "tenant acme",
+        "limits.weight",
+        "handler globex/greeter",
+        "config.greeting",
+        "0 errors, 0 warnings",
+    ] {
         assert!(ran.stdout.contains(said), "{said} in {}", ran.stdout);
     }
     assert!(!ran.stdout.contains("Good morning"), "a value: {}", ran.stdout);
@@ -284,8 +314,43 @@ fn what_is_in_force_is_printed() {
     let said: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(said["tenants"][0]["limits"]["messages_rate"], "500 a second");
     assert_eq!(said["handlers"][1]["grants"], json!(["logging", "config.greeting"]));
-    let wrong = example().replace("weight = 300", "weight = 0").replace("instances = 64", "instances = 65");
+    let wrong =
+        example().replace("weight = 300", "weight = 0").replace("instances = 64", "instances = 65");
     scene.configure(&wrong);
     let ran = scene.command("check", &[]);
-    assert!(ran.stdout.contains("host.pool_slots = 64") && ran.stdout.contains("2 errors"), "{ran:#?}");
+    assert!(
+        ran.stdout.contains("host.pool_slots = 64") && ran.stdout.contains("2 errors"),
+        "{ran:#?}"
+    );
+}
+
+/// `invoke` grants a secret by reference and a host by name, and nothing that is not said.
+fn an_invocation_is_granted_what_the_command_line_says() {
+    const SECRET: &str = "e2e-s3cr3t-0b5d";
+    let mut scene = Scene::new(&example());
+    scene.set("ACME_TOKEN", SECRET);
+    let invoke = |name: &str, body: &Value, rest: &[&str]| -> Ran {
+        let message = scene.path("message.json");
+        fs::write(&message, json!({ "body": body.to_string() }).to_string()).unwrap();
+        let component = guest(name);
+        let mut command =
+            scene.pumphouse(&["invoke".as_ref(), component.as_os_str(), message.as_os_str()]);
+        run_within(COMPILED, command.args(rest).arg("--json"), "")
+    };
+    let http = json!({ "requests": [{ "authority": "127.0.0.1:9", "path": "/" }] });
+    let ran = invoke("http", &http, &["--http", "http://127.0.0.1:9"]).ok();
+    assert!(ran.stdout.contains("DestinationIpProhibited"), "{ran:#?}");
+    let ran = invoke("http", &http, &["--http", "http://127.0.0.1:9", "--http-private"]).ok();
+    assert!(ran.stdout.contains("ConnectionRefused"), "{ran:#?}");
+    let ran = invoke("http", &http, &[]);
+    assert!(ran.stderr.contains("grants.http"), "{ran:#?}");
+    // The body is a JSON text here, which the guest does not know: it names what it was told, and not its secret.
+    let granted = ["--logging", "--config", "url=x", "--secret", "token=env:ACME_TOKEN"];
+    let ran = invoke("secrets", &json!("length"), &granted).ok();
+    assert!(ran.stdout.contains("unknown") && !ran.stdout.contains(SECRET), "{ran:#?}");
+    let ran = invoke("secrets", &json!("length"), &["--secret", &format!("token={SECRET}")]);
+    assert!(
+        !format!("{ran:?}").contains(SECRET) && ran.stderr.contains("env:VARIABLE"),
+        "{ran:#?}"
+    );
 }
