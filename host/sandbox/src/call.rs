@@ -175,10 +175,7 @@ struct Progress {
 ///
 /// # Errors
 /// What was short until the deadline.
-async fn places(
-    code: &Code,
-    deadline: Instant,
-) -> Result<(SemaphorePermit<'_>, Seat), Lack> {
+async fn places(code: &Code, deadline: Instant) -> Result<(SemaphorePermit<'_>, Seat), Lack> {
     let place = match code.places.try_acquire() {
         Ok(place) => place,
         Err(_) => {
@@ -212,8 +209,8 @@ fn live(code: &Code, seat: Seat, invocation: &Invocation, deadline: Instant) -> 
 
 fn store(code: &Code, speaker: Speaker, deadline: Instant) -> Store<Guest> {
     let journal = Journal::new(speaker, code.services.clone(), &code.limits);
-    let guest = Guest::new(&code.limits, deadline, journal)
-        .with_clocks(code.machine.clock_resolution);
+    let guest =
+        Guest::new(&code.limits, deadline, journal).with_clocks(code.machine.clock_resolution);
     guest.into_store(&code.shelf.pool.engine, &code.limits)
 }
 
