@@ -116,6 +116,9 @@ impl Compiler {
     pub(crate) async fn compile(&self, work: Work) -> Result<Compiled, DeployError> {
         let (answer, result) = oneshot::channel();
         let (tenant, path) = (work.tenant.clone(), work.path.clone());
+        if self.shared.stopped.load(Ordering::Acquire) {
+            return Err(deploy_error(path, CompileError::Stopped));
+        }
         let pushed = self.shared.turns().push(&tenant, Job { work, answer });
         if pushed.is_err() {
             let tenant = tenant.to_string();

@@ -200,8 +200,8 @@ pub enum CompilerEnd {
     },
     /// Time that passed.
     #[error(
-        "the compiler had not ended after {limit:?}, five times `host.compile.time`; the machine is overloaded, or \
-         the component too large"
+        "the compiler had not ended after {limit:?}, many times `host.compile.time`; the machine is overloaded, or the \
+         component too large"
     )]
     Slow {
         /// How long it was waited for.

@@ -123,7 +123,9 @@ pub(crate) fn compiled(
     path: &Path,
     compiled: &Compiled,
 ) -> Result<Found, DeployError> {
-    if compiled.kept && let Some(found) = cached(machine, pool, &compiled.digest) {
+    if compiled.kept
+        && let Some(found) = cached(machine, pool, &compiled.digest)
+    {
         return Ok(found);
     }
     let Some(artifact) = &compiled.artifact else {
@@ -151,9 +153,10 @@ pub(crate) fn link(
     let path = &spec.component;
     let world = fit::check(&pool.engine, component, &spec.limits, &spec.grants)
         .map_err(|misfits| DeployError::Misfit { path: path.clone(), misfits })?;
-    let linker = machine.linkers.get(pool, world, &spec.grants).map_err(|error| {
-        DeployError::Host { path: path.clone(), text: format!("{error:#}") }
-    })?;
+    let linker = machine
+        .linkers
+        .get(pool, world, &spec.grants)
+        .map_err(|error| DeployError::Host { path: path.clone(), text: format!("{error:#}") })?;
     linker.instantiate_pre(component).and_then(|pre| Entry::new(pre, world)).map_err(|error| {
         let text = text::escaped(&format!("{error:#}"), LONGEST_TEXT);
         misfit(path, Misfit::Shape { text })

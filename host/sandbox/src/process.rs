@@ -21,9 +21,6 @@ use crate::worker::Orders;
 const ARTIFACT_LEAST: u64 = 64 * 1024 * 1024;
 const ARTIFACT_PER_BYTE: u64 = 32;
 
-/// A niced worker on a busy machine needs longer than it computes.
-const WALL_PER_CPU: u32 = 5;
-
 /// What is read of what a worker says before it dies.
 const LONGEST_COMPLAINT: u64 = 8 * 1024;
 const LONGEST_TEXT: usize = 300;
@@ -48,9 +45,8 @@ pub(crate) async fn compile(
     };
     let mut child = start(worker, orders).map_err(CompileError::NoWorker)?;
     let most = size.saturating_mul(ARTIFACT_PER_BYTE).max(ARTIFACT_LEAST);
-    let patience = worker.time.saturating_mul(WALL_PER_CPU);
     let answered = tokio::select! {
-        answered = timeout(patience, converse(&mut child, component, most)) => answered,
+        answered = timeout(worker.patience, converse(&mut child, component, most)) => answered,
         () = stop.notified() => {
             kill(child).await;
             return Err(CompileError::Stopped);
@@ -67,7 +63,7 @@ pub(crate) async fn compile(
         }
         Err(_) => {
             kill(child).await;
-            Err(CompileError::Ended(CompilerEnd::Slow { limit: patience }))
+            Err(CompileError::Ended(CompilerEnd::Slow { limit: worker.patience }))
         }
     }
 }

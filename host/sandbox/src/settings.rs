@@ -93,8 +93,11 @@ pub struct CompileWorker {
     pub arguments: Vec<OsString>,
     /// `host.compile.memory`: the address space, in bytes.
     pub memory: u64,
-    /// `host.compile.time`: the time on a processor, in whole seconds. It may take five times as long to pass.
+    /// `host.compile.time`: the time on a processor, in whole seconds.
     pub time: Duration,
+    /// The time that passes until it is killed: a process of the lowest priority on a busy machine needs much longer
+    /// than it computes.
+    pub patience: Duration,
 }
 
 impl CompileWorker {
@@ -105,7 +108,14 @@ impl CompileWorker {
             arguments: vec![argument.into()],
             memory: 2 * 1024 * MIB,
             time: Duration::from_secs(120),
+            patience: Duration::from_secs(1_200),
         }
+    }
+
+    /// The same with so much time on a processor, and ten times as much to pass.
+    #[must_use]
+    pub fn within(self, time: Duration) -> Self {
+        Self { time, patience: time.saturating_mul(10), ..self }
     }
 }
 

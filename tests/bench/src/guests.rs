@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 /// What is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub(crate) enum Guest {
 }
 
 impl Guest {
+    pub(crate) const ALL: [Self; 2] = [Self::Wasip2, Self::WithoutWasi];
+
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Wasip2 => "wasip2",
@@ -28,6 +30,18 @@ impl Guest {
         };
         component(file)
     }
+}
+
+/// The component with a number in a section of its own: the same code, and another component.
+pub(crate) fn numbered(guest: Guest, number: usize) -> Result<Vec<u8>> {
+    let path = guest.component()?;
+    let mut bytes = std::fs::read(&path).with_context(|| path.display().to_string())?;
+    let number = format!("{number:08}");
+    // A custom section: its id, its length, the length of its name, its name, and what it holds.
+    bytes.extend([0, 15, 6]);
+    bytes.extend(b"serial");
+    bytes.extend(number.as_bytes());
+    Ok(bytes)
 }
 
 /// One of the guests' workspace.

@@ -3,11 +3,13 @@
 //! Run it by `cargo xtask bench [NAME]`; `docs/benchmarks.md` says what is measured and what came out.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool that talks to a person")]
 
+mod compile;
 mod cores;
 mod counted;
 mod fairness;
 mod guests;
 mod machine;
+mod many;
 mod measure;
 mod message;
 mod native;
@@ -34,13 +36,27 @@ use crate::report::{Line, Report};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == compile::WORKER) {
+        return pumphouse_sandbox::compile_worker(arguments);
+    }
+    let mut arguments = std::env::args().skip(1);
+    if arguments.next().is_some_and(|first| first == many::PREPARE) {
+        return ended(many::prepare(&arguments.collect::<Vec<_>>()));
+    }
     let Some(options) = Options::parse(std::env::args().skip(1)) else {
         eprint!("{}", options::USAGE);
         return ExitCode::from(64);
     };
     match run(&options) {
         Ok(report) if options.strict && report.missed() => ExitCode::FAILURE,
-        Ok(_) => ExitCode::SUCCESS,
+        run => ended(run.map(drop)),
+    }
+}
+
+fn ended(run: Result<()>) -> ExitCode {
+    match run {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -76,6 +92,8 @@ fn measure(group: Group, options: &Options) -> Result<Vec<Line>> {
     match group {
         Group::Sandbox => sandbox::run(options),
         Group::Fairness => fairness::run(options),
+        Group::Compile => compile::run(options),
+        Group::Many => many::run(options),
         Group::Pump => pump::run(options),
         Group::Sqs => sqs::run(options),
         Group::Pubsub => pubsub::run(options),

@@ -1,7 +1,9 @@
 //! The command line.
 
 pub(crate) const USAGE: &str =
-    "usage: pumphouse-bench [sandbox|fairness|pump|sqs|pubsub|rocketmq] [--quick] [--json] [--strict]
+    "usage: pumphouse-bench [sandbox|fairness|compile|many|pump|sqs|pubsub|rocketmq] [--quick] [--json] [--strict]
+
+  Without a name: all but `many`, which takes minutes and gigabytes.
 
   --quick    a tenth of the work: whether it runs, not how fast
   --json     one JSON document instead of a table
@@ -13,6 +15,8 @@ pub(crate) const USAGE: &str =
 pub(crate) enum Group {
     Sandbox,
     Fairness,
+    Compile,
+    Many,
     Pump,
     Sqs,
     Pubsub,
@@ -20,13 +24,23 @@ pub(crate) enum Group {
 }
 
 impl Group {
-    const ALL: [Self; 6] =
-        [Self::Sandbox, Self::Fairness, Self::Pump, Self::Sqs, Self::Pubsub, Self::Rocketmq];
+    const ALL: [Self; 8] = [
+        Self::Sandbox,
+        Self::Fairness,
+        Self::Compile,
+        Self::Many,
+        Self::Pump,
+        Self::Sqs,
+        Self::Pubsub,
+        Self::Rocketmq,
+    ];
 
     fn name(self) -> &'static str {
         match self {
             Self::Sandbox => "sandbox",
             Self::Fairness => "fairness",
+            Self::Compile => "compile",
+            Self::Many => "many",
             Self::Pump => "pump",
             Self::Sqs => "sqs",
             Self::Pubsub => "pubsub",
@@ -62,7 +76,8 @@ impl Options {
     }
 
     pub(crate) fn groups(&self) -> Vec<Group> {
-        self.only.map_or_else(|| Group::ALL.to_vec(), |only| vec![only])
+        let all = || Group::ALL.into_iter().filter(|group| *group != Group::Many).collect();
+        self.only.map_or_else(all, |only| vec![only])
     }
 
     /// So much of the work as was asked for; at least 1.
@@ -82,7 +97,8 @@ mod tests {
     #[test]
     fn one_group_or_all_of_them() {
         assert_eq!(parse(&["pump"]).map(|o| o.groups()), Some(vec![Group::Pump]));
-        assert_eq!(parse(&["--json"]).map(|o| o.groups().len()), Some(6));
+        assert_eq!(parse(&["--json"]).map(|o| o.groups().len()), Some(7));
+        assert_eq!(parse(&["many"]).map(|o| o.groups()), Some(vec![Group::Many]));
     }
 
     #[test]

@@ -53,6 +53,14 @@ impl Pumping {
         Ok(sample)
     }
 
+    /// A subscription that waits for messages, so long at a time.
+    pub(crate) fn idle(self, receive_wait: Duration) -> Subscription {
+        let observer = Finish::after(1, &*self.source);
+        let mut subscription = self.subscription(observer);
+        subscription.settings.receive_wait = receive_wait;
+        subscription
+    }
+
     fn subscription(self, observer: Arc<dyn Observer>) -> Subscription {
         Subscription {
             name: "bench".into(),

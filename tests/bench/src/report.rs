@@ -21,6 +21,8 @@ pub(crate) enum Target {
     AtMost(f64),
     /// What it is above the baseline, give or take a tenth.
     AboutOver(f64),
+    /// What it is above the baseline.
+    OverAtMost(f64),
 }
 
 /// One figure.
@@ -63,6 +65,21 @@ impl Line {
         Self { measured, ..Self::alone(name, "", &Series::default(), WALL) }
     }
 
+    /// A figure that was measured once.
+    pub(crate) fn figure(name: impl Into<String>, unit: &'static str, measured: f64) -> Self {
+        Self { measured, ..Self::alone(name, unit, &Series::default(), WALL) }
+    }
+
+    /// The same beside another that was measured once.
+    pub(crate) fn against(self, baseline: f64) -> Self {
+        Self {
+            baseline: Some(baseline),
+            ratio: Some(self.measured / baseline),
+            over: Some(self.measured - baseline),
+            ..self
+        }
+    }
+
     /// A figure beside what it is compared with.
     pub(crate) fn beside(
         name: impl Into<String>,
@@ -91,6 +108,7 @@ impl Line {
             Target::AtLeast(least) => self.measured >= least,
             Target::AtMost(most) => self.measured <= most,
             Target::AboutOver(most) => self.over.is_some_and(|over| over <= most * ABOUT),
+            Target::OverAtMost(most) => self.over.is_some_and(|over| over <= most),
         })
     }
 
@@ -101,6 +119,10 @@ impl Line {
             Some(Target::RatioAtLeast(least)) => format!("≥ {least} ×"),
             Some(Target::AtLeast(least)) => format!("≥ {least} {}", self.unit),
             Some(Target::AtMost(most)) => format!("≤ {most} {}", self.unit),
+            Some(Target::OverAtMost(most)) => {
+                let over = self.over.unwrap_or(f64::NAN);
+                format!("≤ {most} {} over, is {over:.0}", self.unit)
+            }
             Some(Target::AboutOver(most)) => {
                 let over = self.over.unwrap_or(f64::NAN);
                 format!("about {most} {} over, is {over:.1}", self.unit)
@@ -224,6 +246,9 @@ mod tests {
         assert_eq!(line(5.0, 4.0, Target::AtMost(4.0)).met(), Some(false));
         assert_eq!(line(15.0, 1.0, Target::AboutOver(13.0)).met(), Some(true));
         assert_eq!(line(16.0, 1.0, Target::AboutOver(13.0)).met(), Some(false));
+        let figure = Line::figure("x", "µs", 5.0).against(4.0);
+        assert_eq!(figure.clone().target(Target::OverAtMost(1.0)).met(), Some(true));
+        assert_eq!(figure.target(Target::RatioAtMost(1.2)).met(), Some(false));
     }
 
     #[test]

@@ -27,8 +27,7 @@ pub(crate) fn settings(config: &Config) -> SandboxSettings {
         cache: Some(config.host.state.join("cache")),
         compiling: Compiling::Worker(CompileWorker {
             memory: config.host.compile.memory_bytes,
-            time: config.host.compile.time,
-            ..compile_worker()
+            ..compile_worker().within(config.host.compile.time)
         }),
         resident: config.host.resident_handlers as usize,
         http_trust: config.host.http_trust.iter().cloned().collect(),

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::common::{self, call, description, eventually, handler_with, invocation};
 
 /// A component that rejects each message with its version as the description.
-fn version(number: u32) -> Vec<u8> {
+pub(crate) fn version(number: u32) -> Vec<u8> {
     let text = handler_with(&format!(
         r#"(core module $guest
           (memory (export "memory") 1)
@@ -79,7 +79,7 @@ impl Scene {
     }
 }
 
-fn pumphouse_digest(bytes: &[u8]) -> String {
+pub(crate) fn pumphouse_digest(bytes: &[u8]) -> String {
     use sha2::Digest;
     sha2::Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

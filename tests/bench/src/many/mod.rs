@@ -1,0 +1,248 @@
+//! Ten thousand handlers of a thousand tenants in one process, and a thousand subscriptions without a message.
+//!
+//! The components are the guest without WASI, each with a number in a section of its own: others of their digests, and
+//! quick to compile. That is done by another process first, whose memory is none of this one's.
+
+mod idle;
+mod process;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use pumphouse_contract::Outcome;
+use pumphouse_contract::ports::{Handler, Version};
+use pumphouse_sandbox::{HandlerSpec, LoadedHandler, Sandbox, SandboxSettings};
+use tokio::runtime::{Builder, Runtime};
+
+use self::process::Census;
+use crate::compile::percentile;
+use crate::guests::{self, Guest};
+use crate::measure::Stopwatch;
+use crate::message;
+use crate::options::Options;
+use crate::report::{Line, Target};
+
+/// The argument with which this program only compiles and fills the cache.
+pub(crate) const PREPARE: &str = "many-prepare";
+
+const HANDLERS: usize = 10_000;
+const TENANTS: usize = 1_000;
+/// Rust's standard library needs a tenth of a second each to be compiled: fewer of them.
+const WASIP2: usize = 256;
+const AT_ONCE: usize = 64;
+const CALLS: usize = 1_000;
+const IDLE: Duration = Duration::from_secs(10);
+
+const LEAST_A_SECOND: f64 = 1_000.0;
+const MOST_KIB: f64 = 50.0;
+const MOST_OVER_WARM: f64 = 2_000.0;
+/// Of a core, in hundredths.
+const MOST_WATCHING: f64 = 1.0;
+
+pub(crate) fn run(options: &Options) -> Result<Vec<Line>> {
+    pumphouse_sandbox::raise_open_files();
+    let runtime = Builder::new_multi_thread().thread_name("bench-io").enable_all().build()?;
+    let built = std::env::current_exe()?;
+    let disk = built.parent().unwrap_or(Path::new("."));
+    let mut lines = Vec::new();
+    for (guest, many) in [(Guest::Wasip2, WASIP2), (Guest::WithoutWasi, HANDLERS)] {
+        let many = options.scaled(many);
+        let home = tempfile::tempdir_in(disk).context("making a folder")?;
+        let fleet = Fleet { guest, many, home: home.path().to_owned() };
+        lines.extend(fleet.measure(&runtime)?);
+    }
+    lines.extend(idle::run(&runtime, options)?);
+    runtime.shutdown_background();
+    Ok(lines)
+}
+
+/// Many handlers of one kind of guest.
+struct Fleet {
+    guest: Guest,
+    many: usize,
+    home: PathBuf,
+}
+
+/// In a process of its own: compiles all components of a folder.
+pub(crate) fn prepare(arguments: &[String]) -> Result<()> {
+    let [guest, many, home] = arguments else { anyhow::bail!("not for people") };
+    let guest = Guest::ALL.into_iter().find(|one| one.label() == guest).context("no such guest")?;
+    let fleet = Fleet { guest, many: many.parse()?, home: home.into() };
+    fs::create_dir_all(fleet.components())?;
+    for number in 0..fleet.many {
+        fs::write(fleet.component(number), guests::numbered(guest, number)?)?;
+    }
+    let runtime = Builder::new_multi_thread().enable_all().build()?;
+    let sandbox = fleet.sandbox()?;
+    runtime.block_on(fleet.register(&sandbox))?;
+    sandbox.shutdown();
+    Ok(())
+}
+
+impl Fleet {
+    fn components(&self) -> PathBuf {
+        self.home.join("components")
+    }
+
+    fn component(&self, number: usize) -> PathBuf {
+        self.components().join(format!("{number}.wasm"))
+    }
+
+    fn sandbox(&self) -> Result<Sandbox> {
+        let cache = Some(self.home.join("cache"));
+        Ok(Sandbox::new(SandboxSettings { cache, ..SandboxSettings::default() })?)
+    }
+
+    async fn register(&self, sandbox: &Sandbox) -> Result<Vec<Arc<LoadedHandler>>> {
+        let loads = stream::iter(0..self.many).map(|number| {
+            let name = format!("tenant-{}/handler-{number}", number % TENANTS);
+            sandbox.load(HandlerSpec::new(name, self.component(number)))
+        });
+        Ok(loads.buffered(AT_ONCE).try_collect().await?)
+    }
+
+    fn name(&self, what: &str) -> String {
+        format!("many, {} × {}: {what}", self.many, self.guest.label())
+    }
+
+    fn measure(&self, runtime: &Runtime) -> Result<Vec<Line>> {
+        let preparing = Instant::now();
+        let prepared = Command::new("/proc/self/exe")
+            .args([PREPARE, self.guest.label(), &self.many.to_string()])
+            .arg(&self.home)
+            .status()?;
+        ensure!(prepared.success(), "the components could not be compiled");
+        let each = preparing.elapsed().as_secs_f64() * 1e3 / float(self.many);
+        let mut lines = vec![Line::figure(self.name("made and compiled, each"), "ms", each)];
+        let sandbox = self.sandbox()?;
+        lines.extend(self.of_registering(runtime, &sandbox)?);
+        sandbox.shutdown();
+        Ok(lines)
+    }
+
+    fn of_registering(&self, runtime: &Runtime, sandbox: &Sandbox) -> Result<Vec<Line>> {
+        let before = Census::now()?;
+        let began = Instant::now();
+        let handlers = runtime.block_on(self.register(sandbox))?;
+        let a_second = float(self.many) / began.elapsed().as_secs_f64();
+        let registered = Census::now()?;
+        ensure!(sandbox.resident() == 0, "{} were loaded", sandbox.resident());
+        let each = registered.anonymous_over(&before) / float(self.many);
+        let mut lines = vec![
+            Line::figure(self.name("registered from the cache"), "/s", a_second)
+                .target(Target::AtLeast(LEAST_A_SECOND)),
+            Line::figure(self.name("memory of one that is not resident"), "KiB", each),
+        ];
+        lines.extend(self.of_residents(runtime, sandbox, &handlers, &registered)?);
+        lines.extend(self.of_cold_ones(runtime, &handlers)?);
+        lines.push(self.of_watching());
+        let began = Instant::now();
+        drop(handlers);
+        let dropped = began.elapsed().as_secs_f64() * 1e6 / float(self.many);
+        lines.push(Line::figure(self.name("dropping one"), "µs", dropped));
+        Ok(lines)
+    }
+
+    /// Loads as many as stay, by a call of each.
+    fn of_residents(
+        &self,
+        runtime: &Runtime,
+        sandbox: &Sandbox,
+        handlers: &[Arc<LoadedHandler>],
+        registered: &Census,
+    ) -> Result<Vec<Line>> {
+        let most = SandboxSettings::default().resident;
+        runtime.block_on(async {
+            for handler in handlers.iter().take(most) {
+                call(handler).await?;
+            }
+            anyhow::Ok(())
+        })?;
+        let (census, resident) = (Census::now()?, sandbox.resident());
+        ensure!(resident == most.min(self.many), "{resident} are resident");
+        let each = |over: f64| over / float(resident);
+        Ok(vec![
+            Line::figure(self.name("resident"), "", float(resident)),
+            Line::figure(
+                self.name("anonymous memory of a resident one"),
+                "KiB",
+                each(census.anonymous_over(registered)),
+            )
+            .target(Target::AtMost(MOST_KIB)),
+            Line::figure(
+                self.name("open files of a resident one"),
+                "",
+                each(float(census.files) - float(registered.files)),
+            ),
+            Line::figure(
+                self.name("memory maps of a resident one"),
+                "",
+                each(float(census.maps) - float(registered.maps)),
+            ),
+            Line::figure(self.name("open files in all"), "", float(census.files)),
+            Line::figure(self.name("memory maps in all"), "", float(census.maps)),
+        ])
+    }
+
+    /// First messages to handlers that are not in memory, beside as many to one that is.
+    fn of_cold_ones(
+        &self,
+        runtime: &Runtime,
+        handlers: &[Arc<LoadedHandler>],
+    ) -> Result<Vec<Line>> {
+        let resident = SandboxSettings::default().resident;
+        let cold: Vec<_> = handlers.iter().skip(resident).take(CALLS).cloned().collect();
+        let Some(warm) = handlers.get(resident.saturating_sub(1)).cloned() else {
+            return Ok(Vec::new());
+        };
+        let timed = runtime.block_on(async move {
+            tokio::spawn(async move {
+                let (mut warm_calls, mut cold_calls) = (Vec::new(), Vec::new());
+                for handler in &cold {
+                    warm_calls.push(call(&warm).await?);
+                    cold_calls.push(call(handler).await?);
+                }
+                anyhow::Ok((warm_calls, cold_calls))
+            })
+            .await
+        })??;
+        let (mut warm, mut cold) = timed;
+        let lines = [(0.5, "p50"), (0.99, "p99")].map(|(rank, text)| {
+            let (warm, cold) = (percentile(&mut warm, rank), percentile(&mut cold, rank));
+            Line::figure(self.name(&format!("first message, {text}")), "µs", cold)
+                .against(warm)
+                .target(Target::OverAtMost(MOST_OVER_WARM))
+        });
+        Ok(lines.into())
+    }
+
+    /// What the watch over all files costs while nothing changes.
+    fn of_watching(&self) -> Line {
+        // The clock that ticks for calls rests after a while.
+        std::thread::sleep(Duration::from_secs(1));
+        let watch = Stopwatch::start();
+        std::thread::sleep(IDLE);
+        let percent = watch.stop(1).cpu / IDLE.as_secs_f64() / 1e4;
+        Line::figure(self.name("idle, with all files watched"), "% of a core", percent)
+            .target(Target::AtMost(MOST_WATCHING))
+    }
+}
+
+async fn call(handler: &LoadedHandler) -> Result<Duration> {
+    let invocation = message::invocation();
+    let began = Instant::now();
+    let ended = handler.begin().call(invocation).await;
+    let took = began.elapsed();
+    ensure!(ended.result == Ok(Outcome::Ack), "no acknowledgement: {:?}", ended.result);
+    Ok(took)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a count is far below 2^52")]
+fn float(number: usize) -> f64 {
+    number as f64
+}
