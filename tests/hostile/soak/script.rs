@@ -54,7 +54,7 @@ impl Soak {
             swaps: 0,
             swapped: Instant::now(),
         };
-        soak.scene.deploy("swapped.wasm", &guest(SWAPPED[0]));
+        soak.deploy();
         soak
     }
 
@@ -110,7 +110,12 @@ impl Soak {
         }
         self.swaps += 1;
         self.swapped = Instant::now();
-        self.scene.deploy("swapped.wasm", &guest(SWAPPED[self.swaps % SWAPPED.len()]));
+        self.deploy();
+    }
+
+    fn deploy(&self) {
+        let version = SWAPPED.get(self.swaps % SWAPPED.len()).copied().unwrap_or_default();
+        self.scene.deploy("swapped.wasm", &guest(version));
     }
 
     fn read_logs(&mut self) {

@@ -13,10 +13,10 @@ const CUTS: usize = 16;
 const DAMAGES: u64 = 32;
 const NESTED: usize = 5_000;
 const CUSTOM_SECTIONS: usize = 64;
-const NAMED: usize = 4_096;
-const FUNCTIONS: usize = 50_000;
-const SEGMENTS: usize = 50_000;
-const BLOCKS: usize = 20_000;
+const NAMED: usize = 2_048;
+const FUNCTIONS: usize = 20_000;
+const SEGMENTS: usize = 20_000;
+const BLOCKS: usize = 5_000;
 
 /// The honest handler that all of them are made around.
 pub(crate) fn honest() -> Result<Vec<u8>> {
