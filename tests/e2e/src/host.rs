@@ -136,7 +136,8 @@ impl Host {
     /// # Panics
     /// When it is not in time, or ends before.
     pub fn wait_ready(&mut self) {
-        let limit = Duration::from_secs(60);
+        // Components that were not compiled before are, at the lowest priority of a busy machine.
+        let limit = Duration::from_secs(180);
         let ready = poll(limit, LOOK_EVERY, || {
             if !self.runs() {
                 return Some(false);

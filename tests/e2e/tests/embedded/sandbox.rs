@@ -97,7 +97,8 @@ fn fr_20_a_busy_tenant_starves_nobody() {
     let host = scene.start();
     scene.publish_all("busy", &[], &vec![json!("any"); 16]);
     let in_flight = || host.status_of("subscriptions", "busy")["in_flight"].as_u64();
-    host.until(LONG, "sixteen loops", || in_flight() == Some(16));
+    // Sixteen wait; the tenant receives as many as it may compute with (C-18).
+    host.until(LONG, "loops on every core", || in_flight() >= Some(3));
     let slow = scene.publish_all("slow", &[], &vec![slowly_done(1_500); 4]);
     let began = Instant::now();
     let quick = scene.publish_all("quick", &[], &vec![done(); 100]);
@@ -113,7 +114,7 @@ fn fr_20_a_busy_tenant_starves_nobody() {
     let took = began.elapsed();
     host.until(LONG, "the slow tenant's", || set(&slow).is_subset(&set(&scene.guest_said("done"))));
     host.until(LONG, "loops cut", || {
-        faults(&host, "busy", "deadline") + faults(&host, "busy", "starved") >= 16.0
+        faults(&host, "busy", "deadline") + faults(&host, "busy", "starved") >= 8.0
     });
     // Ten seconds on four cores; here there may be two, and other tests on them.
     assert!(took < Duration::from_secs(20), "a hundred short messages took {took:?}");
