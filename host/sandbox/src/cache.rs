@@ -1,8 +1,8 @@
 //! Compiled components on disk, from one start to the next.
 //!
 //! What is loaded becomes machine code of this process. So it is only taken from a folder that nobody else can
-//! write, only where its digest is the one that was sealed with the host's own key, and from the very file that was
-//! compared.
+//! write, only where its digest is the one that was sealed with the host's own key, and from a copy without a name that
+//! was made while it was compared.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -62,28 +62,26 @@ impl Drop for Held {
     }
 }
 
-/// An artefact that is the one that was sealed.
+/// An artefact that is the one that was sealed: a copy of it that has no name, so that nobody else can open it, and
+/// change or shorten it while its code runs.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    file: File,
+    copy: File,
     proof: Proof,
 }
 
 impl Kept {
-    /// A path of the very file that was compared, whatever has its name by now.
+    /// A path that is this copy's as long as this lives.
     pub(crate) fn path(&self) -> PathBuf {
-        PathBuf::from(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
+        PathBuf::from(format!("/proc/self/fd/{}", self.copy.as_raw_fd()))
     }
 
-    /// The bytes, which are compared once more as they are in memory.
+    /// Its bytes.
     pub(crate) fn bytes(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(usize::try_from(self.proof.size).unwrap_or(0));
-        (&self.file).seek(SeekFrom::Start(0))?;
-        (&self.file).take(LARGEST).read_to_end(&mut bytes)?;
-        if digest::of(&bytes) == self.proof.digest {
-            return Ok(bytes);
-        }
-        Err(io::Error::other("it was changed while it was read"))
+        (&self.copy).seek(SeekFrom::Start(0))?;
+        (&self.copy).take(LARGEST).read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 }
 
@@ -107,8 +105,8 @@ impl Cache {
         check_owner(&found).map_err(refused)?;
         let beside = folder.with_extension(KEY);
         let (seal, new) = Seal::open(key.unwrap_or(&beside)).map_err(refused)?;
-        let stock = take_stock(folder, new)
-            .map_err(|error| refused(format!("can't be read: {error}")))?;
+        let stock =
+            take_stock(folder, new).map_err(|error| refused(format!("can't be read: {error}")))?;
         Ok(Self {
             folder: folder.to_owned(),
             engine: digest::of_hash(&engine.precompile_compatibility_hash()),
@@ -155,19 +153,41 @@ impl Cache {
     pub(crate) fn get(&self, component: &str) -> Option<Kept> {
         let proof = self.proof(component)?;
         let path = self.path(component, ARTIFACT);
-        let touched = match open(&path) {
-            Ok(Some((file, found))) => match digest::of_all((&file).take(LARGEST)) {
-                Ok(digest) if digest == proof.digest && found.len() == proof.size => {
-                    return Some(Kept { file, proof });
-                }
-                Ok(_) => "its bytes are others".to_owned(),
-                Err(error) => error.to_string(),
-            },
+        let file = match open(&path) {
+            Ok(Some((file, _))) => file,
             Ok(None) => return None,
-            Err(error) => error.to_string(),
+            Err(error) => {
+                poisoned(&path, &error.to_string());
+                return None;
+            }
         };
-        poisoned(&path, &touched);
+        let copied = self.unnamed().and_then(|copy| {
+            let digest = digest::of_copied((&file).take(LARGEST), &copy)?;
+            Ok((digest, copy))
+        });
+        match copied {
+            Ok((digest, copy)) if digest == proof.digest => return Some(Kept { copy, proof }),
+            Ok(_) => poisoned(&path, "its bytes are others"),
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "compiled component could not be read");
+            }
+        }
         None
+    }
+
+    /// A file without a name, on the same disk.
+    fn unnamed(&self) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).mode(0o600);
+        let flags = i32::try_from(OFlags::TMPFILE.bits()).unwrap_or_default();
+        if let Ok(file) = options.clone().custom_flags(flags).open(&self.folder) {
+            return Ok(file);
+        }
+        // Not every file system has such files.
+        let path = self.temporary(&self.folder.join("copy"));
+        let file = options.create_new(true).open(&path)?;
+        fs::remove_file(&path)?;
+        Ok(file)
     }
 
     /// Keeps an artefact. False where that failed, which costs time at the next start.
@@ -228,9 +248,7 @@ impl Cache {
 
     /// Whoever reads sees the old file or the new one, never half of one.
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let number = self.temporary.fetch_add(1, Ordering::Relaxed);
-        let temporary =
-            path.with_extension(format!("{}-{number}.{UNFINISHED}", std::process::id()));
+        let temporary = self.temporary(path);
         let written = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -242,6 +260,12 @@ impl Cache {
             drop(fs::remove_file(&temporary));
         }
         written
+    }
+
+    /// A path beside another, which nobody else takes.
+    fn temporary(&self, path: &Path) -> PathBuf {
+        let number = self.temporary.fetch_add(1, Ordering::Relaxed);
+        path.with_extension(format!("{}-{number}.{UNFINISHED}", std::process::id()))
     }
 
     /// Removes the oldest that nobody uses, beyond what is kept of them.

@@ -181,3 +181,17 @@ fn what_handlers_use_stays_and_of_the_rest_so_much() {
     assert!(!there("used"), "nobody uses it any more, and it is the oldest");
     assert_eq!(fs::read_dir(home.path().join("cache")).unwrap().count(), 4);
 }
+
+/// Code that runs is mapped from a file: who changes or shortens what is stored changes no code and ends no process.
+#[test]
+fn what_was_taken_stays_as_it_was() {
+    let scene = Scene::new();
+    scene.cache.put("a", b"machine code");
+    let kept = scene.cache.get("a").unwrap();
+    for bytes in [&b"evil machine"[..], b""] {
+        write(&scene.cache.path("a", ARTIFACT), bytes);
+        assert_eq!(kept.bytes().unwrap(), b"machine code");
+        assert_eq!(fs::read(kept.path()).unwrap(), b"machine code");
+    }
+    assert_eq!(fs::read_dir(scene.home.path().join("cache")).unwrap().count(), 2, "it has a name");
+}

@@ -1,6 +1,6 @@
 //! Compiling components: one at a time, in a process of its own, and fair among tenants.
 //!
-//! A thread of the lowest priority takes the jobs in turns. It reads the component only then, so that what waits is
+//! A thread of low priority takes the jobs in turns. It reads the component only then, so that what waits is
 //! small, however large it is; it puts what came of it into the cache, and the next job for the same component finds
 //! it there.
 
@@ -19,7 +19,7 @@ use crate::cache::Cache;
 use crate::errors::{CompilerEnd, DeployError, SandboxError};
 use crate::settings::Compiling;
 use crate::turns::Turns;
-use crate::worker::LOWEST_PRIORITY;
+use crate::worker::LOW_PRIORITY;
 use crate::{digest, file, process};
 
 const NAME: &str = "pumphouse-compile";
@@ -50,6 +50,8 @@ pub(crate) struct Work {
     pub(crate) digest: String,
     /// The most bytes that it may have.
     pub(crate) most: u64,
+    /// What the cache has of it is of no use.
+    pub(crate) anew: bool,
 }
 
 #[derive(Debug)]
@@ -173,7 +175,7 @@ struct Bench {
 
 fn work(runtime: &Runtime, bench: &Bench, shared: &Shared) {
     // On Linux this is the calling thread's priority, not the process's; its children begin with it.
-    if let Err(error) = rustix::process::setpriority_process(None, LOWEST_PRIORITY) {
+    if let Err(error) = rustix::process::setpriority_process(None, LOW_PRIORITY) {
         tracing::warn!(%error, "components are compiled at ordinary priority");
     }
     runtime.block_on(async {
@@ -187,7 +189,7 @@ fn work(runtime: &Runtime, bench: &Bench, shared: &Shared) {
 
 impl Bench {
     async fn work(&self, work: &Work, stop: &Notify) -> Result<Compiled, DeployError> {
-        if self.cache.as_ref().is_some_and(|cache| cache.has(&work.digest)) {
+        if !work.anew && self.cache.as_ref().is_some_and(|cache| cache.has(&work.digest)) {
             return Ok(Compiled { digest: work.digest.clone(), artifact: None, kept: true });
         }
         let (component, _) = file::read(&work.path, work.most)?;

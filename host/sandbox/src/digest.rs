@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 
 use sha2::{Digest, Sha256};
 
@@ -13,13 +13,16 @@ pub(crate) fn of(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// The digest of all that can be read, without holding more than a piece of it.
-pub(crate) fn of_all(mut source: impl Read) -> io::Result<String> {
+/// Copies all that can be read, and gives its digest. Holds no more than a piece of it.
+pub(crate) fn of_copied(mut source: impl Read, mut copy: impl Write) -> io::Result<String> {
     let (mut digest, mut piece) = (Sha256::new(), vec![0; PIECE]);
     loop {
         let read = source.read(&mut piece)?;
         match piece.get(..read) {
-            Some(bytes) if read > 0 => digest.update(bytes),
+            Some(bytes) if read > 0 => {
+                digest.update(bytes);
+                copy.write_all(bytes)?;
+            }
             _ => return Ok(hex(&digest.finalize())),
         }
     }
@@ -70,7 +73,9 @@ mod tests {
     fn a_digest_is_lowercase_hexadecimal() {
         let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(super::of(b"abc"), abc);
-        assert_eq!(super::of_all(&b"abc"[..]).unwrap(), abc);
+        let mut copy = Vec::new();
+        assert_eq!(super::of_copied(&b"abc"[..], &mut copy).unwrap(), abc);
+        assert_eq!(copy, b"abc");
         assert_ne!(super::of_hash(&1_u32), super::of_hash(&2_u32));
     }
 

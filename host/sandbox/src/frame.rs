@@ -110,7 +110,9 @@ mod tests {
         let refused = written(Answer::Refused("no"));
         assert_eq!(read_answer(&refused[..], 4).await.unwrap(), Err("no".to_owned()));
         let long = written(Answer::Refused(&"x".repeat(1 << 20)));
-        assert!(read_answer(&long[..], 4).await.unwrap().is_err_and(|text| text.len() == 16 * 1024));
+        assert!(
+            read_answer(&long[..], 4).await.unwrap().is_err_and(|text| text.len() == 16 * 1024)
+        );
     }
 
     #[tokio::test]

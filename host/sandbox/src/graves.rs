@@ -6,7 +6,7 @@ use std::thread;
 use wasmtime::component::Component;
 
 use crate::errors::SandboxError;
-use crate::worker::LOWEST_PRIORITY;
+use crate::worker::LOW_PRIORITY;
 
 const NAME: &str = "pumphouse-drop";
 
@@ -25,7 +25,7 @@ impl Graves {
             .name(NAME.to_owned())
             .spawn(move || {
                 // At ordinary priority it does the same.
-                let _ = rustix::process::setpriority_process(None, LOWEST_PRIORITY);
+                let _ = rustix::process::setpriority_process(None, LOW_PRIORITY);
                 dropped.into_iter().for_each(drop);
             })
             .map_err(|error| SandboxError::Thread(NAME, error))?;

@@ -12,8 +12,8 @@ use wasmtime_wasi_http::{WasiHttpCtxView, WasiHttpView};
 
 use crate::bindings::wasi::config::store;
 use crate::bindings::wasi::logging::logging;
-use crate::http::{self, HttpCall};
 use crate::clocks::Coarse;
+use crate::http::{self, HttpCall};
 use crate::journal::{Journal, Level, Speaker, Stream};
 use crate::limits::Limiter;
 use crate::meter;

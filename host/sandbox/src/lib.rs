@@ -25,8 +25,8 @@ mod entry;
 mod errors;
 mod faults;
 mod file;
-mod frame;
 mod fit;
+mod frame;
 mod graves;
 mod guest;
 mod handler;
@@ -65,13 +65,16 @@ mod window;
 mod worker;
 mod worlds;
 
+pub use crate::http::{HttpGrant, HttpHost, HttpHostError, HttpRule, HttpScheme};
 pub use errors::{CompilerEnd, DeployError, SandboxError};
 pub use fit::{Misfit, Misfits, SPOKEN};
 pub use handler::LoadedHandler;
 pub use room::{Shortage, raise_open_files, shortages};
-pub use crate::http::{HttpGrant, HttpHost, HttpHostError, HttpRule, HttpScheme};
 pub use sandbox::Sandbox;
 pub use secrets::SecretText;
-pub use settings::{CompileWorker, Compiling, Grants, HandlerSpec, Instances, Limits, Runtime, SandboxSettings, TenantLimits};
+pub use settings::{
+    CompileWorker, Compiling, Grants, HandlerSpec, Instances, Limits, Runtime, SandboxSettings,
+    TenantLimits,
+};
 pub use version::LoadedVersion;
 pub use worker::compile_worker;

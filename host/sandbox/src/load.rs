@@ -178,7 +178,7 @@ impl Default for Mapping {
 }
 
 impl Mapping {
-    /// Maps the file that was compared. Its pages are the page cache's: they cost no memory of this process's own.
+    /// Maps the copy that was compared. Its pages are the page cache's: they cost no memory of this process's own.
     fn load(&self, engine: &Engine, kept: &Kept) -> wasmtime::Result<Component> {
         if self.0.load(Ordering::Relaxed) {
             match map(engine, &kept.path()) {
@@ -206,10 +206,9 @@ impl Mapping {
 
 #[expect(unsafe_code, reason = "loading machine code is what a compiler's cache is for")]
 fn map(engine: &Engine, path: &Path) -> wasmtime::Result<Component> {
-    // SAFETY: the path is that of a descriptor. The file behind it is this user's, in a folder that only this user can
-    // write; its digest was compared through the descriptor with the one that was sealed when this host stored it.
-    // Nothing of this host writes to a stored file: it is replaced as a whole, which the descriptor does not see. Who
-    // runs as this user and changes it in place all the same could as well write this process's memory.
+    // SAFETY: the path is that of a descriptor of this process's own. The file behind it has no name: nobody else can
+    // open it, and this host writes to it no more. Its digest was compared, while it was made, with the one that was
+    // sealed when this host stored the artefact.
     unsafe { Component::deserialize_file(engine, path) }
 }
 
@@ -221,7 +220,8 @@ fn deserialize(engine: &Engine, artifact: &[u8]) -> wasmtime::Result<Component> 
 }
 
 impl Work {
-    /// The component of a handler, as it was read.
+    /// The component of a handler, as it was read. It was not to be had from the cache: what is there all the same was
+    /// touched, or does not load.
     pub(crate) fn of(machine: &Machine, spec: &HandlerSpec, digest: &str) -> Self {
         let tenant = machine.tenants.of_handler(&spec.name);
         Self {
@@ -229,6 +229,7 @@ impl Work {
             path: spec.component.clone(),
             digest: digest.to_owned(),
             most: machine.max_component,
+            anew: machine.cache.as_ref().is_some_and(|cache| cache.has(digest)),
         }
     }
 }

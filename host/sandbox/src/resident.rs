@@ -177,7 +177,11 @@ impl Resident {
     ///
     /// # Errors
     /// It does not fit.
-    pub(crate) fn link(self: &Arc<Self>, machine: &Machine, found: Found) -> Result<Arc<Loaded>, DeployError> {
+    pub(crate) fn link(
+        self: &Arc<Self>,
+        machine: &Machine,
+        found: Found,
+    ) -> Result<Arc<Loaded>, DeployError> {
         let entry = load::link(machine, &self.pool, &self.spec, &found.component)?;
         Ok(self.set(machine, Loaded::new(entry, found, machine.graves.clone())))
     }
@@ -219,7 +223,10 @@ fn late() -> Fault {
 }
 
 fn failed(text: &str) -> Fault {
-    Fault::new(FaultKind::Host, format!("the handler's component could not be loaded again: {text}"))
+    Fault::new(
+        FaultKind::Host,
+        format!("the handler's component could not be loaded again: {text}"),
+    )
 }
 
 /// The components that are in memory.
@@ -259,7 +266,9 @@ impl Residents {
 
     fn make_room(&self, held: &mut Vec<Weak<Resident>>) -> Vec<Arc<Resident>> {
         let mut here: Vec<_> = held.drain(..).filter_map(|weak| weak.upgrade()).collect();
-        here.sort_unstable_by_key(|resident| std::cmp::Reverse(resident.used.load(Ordering::Relaxed)));
+        here.sort_unstable_by_key(|resident| {
+            std::cmp::Reverse(resident.used.load(Ordering::Relaxed))
+        });
         here.dedup_by(|a, b| Arc::ptr_eq(a, b));
         here.retain(|resident| resident.loaded.load().is_some());
         let over = here.len().saturating_sub(self.most);

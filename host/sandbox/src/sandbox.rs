@@ -43,8 +43,11 @@ impl Sandbox {
             watcher: Mutex::new(None),
         });
         let watched = Arc::downgrade(&shared);
-        let watcher =
-            Watcher::start(settings.scan_interval, move || files(&watched), |handler| look(&handler))?;
+        let watcher = Watcher::start(
+            settings.scan_interval,
+            move || files(&watched),
+            |handler| look(&handler),
+        )?;
         *shared.watcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(watcher);
         Ok(Self { shared })
     }

@@ -32,7 +32,8 @@ impl Seal {
     /// # Errors
     /// It can't be read or made, or is not this user's alone. The text says what to do.
     pub(crate) fn open(path: &Path) -> Result<(Self, bool), String> {
-        let failed = |error: io::Error| format!("its key {} can't be used: {error}", path.display());
+        let failed =
+            |error: io::Error| format!("its key {} can't be used: {error}", path.display());
         if let Some(key) = read(path)? {
             return Ok((Self(key), false));
         }

@@ -72,7 +72,7 @@ impl Default for SandboxSettings {
     }
 }
 
-/// How components are compiled: one at a time and at the lowest priority, either way.
+/// How components are compiled: one at a time and at a low priority, either way.
 #[derive(Debug, Clone, Default)]
 pub enum Compiling {
     /// On a thread of this process. What is too much for the compiler is too much for this process: for components
@@ -95,7 +95,7 @@ pub struct CompileWorker {
     pub memory: u64,
     /// `host.compile.time`: the time on a processor, in whole seconds.
     pub time: Duration,
-    /// The time that passes until it is killed: a process of the lowest priority on a busy machine needs much longer
+    /// The time that passes until it is killed: a process of low priority on a busy machine needs much longer
     /// than it computes.
     pub patience: Duration,
 }

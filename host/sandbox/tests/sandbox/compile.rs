@@ -102,7 +102,7 @@ async fn what_is_too_large_for_the_compilers_memory_is_refused() {
 async fn what_takes_the_compiler_too_long_is_refused() {
     let second = Duration::from_secs(1);
     let sandbox = sandbox(CompileWorker { time: second, ..worker() });
-    let heavy = heavy(50_000);
+    let heavy = heavy(150_000);
     assert_eq!(end(&sandbox, &heavy).await, CompilerEnd::Time { limit: second });
     let next = ack();
     let handler = sandbox.load(common::spec("next", &next)).await.unwrap();

@@ -217,10 +217,8 @@ async fn fr_20_a_neighbour_goes_on_beside_endless_guests() {
         ..common::spec("loops", &guest("hostile_loop"))
     };
     let looping = sandbox.load(looping).await.unwrap();
-    let honest = HandlerSpec {
-        name: "neighbour/honest".into(),
-        ..common::spec("honest", &guest("bench"))
-    };
+    let honest =
+        HandlerSpec { name: "neighbour/honest".into(), ..common::spec("honest", &guest("bench")) };
     let honest = sandbox.load(honest).await.unwrap();
     let mut loops = tokio::task::JoinSet::new();
     for _ in 0..16 {

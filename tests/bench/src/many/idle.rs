@@ -65,7 +65,7 @@ async fn start(broker: &Broker, many: usize, clock: &Arc<dyn Clock>) -> Result<V
 }
 
 async fn stop(pumps: Vec<Pump>) -> Result<()> {
-    let stopping = pumps.into_iter().map(|pump| pump.stop(GRACE));
+    let stopping = pumps.iter().map(|pump| pump.stop(GRACE));
     let stopped = futures_util::future::join_all(stopping).await;
     ensure!(stopped.iter().all(|one| one.clean), "a pump did not stop cleanly");
     Ok(())

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use pumphouse_contract::Outcome;
-use pumphouse_contract::ports::{Handler, Version};
+use pumphouse_contract::ports::Handler;
 use pumphouse_sandbox::{HandlerSpec, LoadedHandler, Sandbox, SandboxSettings};
 use tokio::runtime::{Builder, Runtime};
 
