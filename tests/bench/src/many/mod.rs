@@ -52,8 +52,10 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Line>> {
     let mut lines = Vec::new();
     for (guest, many) in [(Guest::Wasip2, WASIP2), (Guest::WithoutWasi, HANDLERS)] {
         let many = options.scaled(many);
-        let home = tempfile::tempdir_in(disk).context("making a folder")?;
-        let fleet = Fleet { guest, many, home: home.path().to_owned() };
+        let resident = options.scaled(SandboxSettings::default().resident);
+        let home = tempfile::Builder::new().prefix("bench-many-").tempdir_in(disk);
+        let home = home.context("making a folder")?;
+        let fleet = Fleet { guest, many, resident, home: home.path().to_owned() };
         lines.extend(fleet.measure(&runtime)?);
     }
     lines.extend(idle::run(&runtime, options)?);
@@ -65,6 +67,8 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Line>> {
 struct Fleet {
     guest: Guest,
     many: usize,
+    /// How many are in memory at once.
+    resident: usize,
     home: PathBuf,
 }
 
@@ -72,7 +76,8 @@ struct Fleet {
 pub(crate) fn prepare(arguments: &[String]) -> Result<()> {
     let [guest, many, home] = arguments else { anyhow::bail!("not for people") };
     let guest = Guest::ALL.into_iter().find(|one| one.label() == guest).context("no such guest")?;
-    let fleet = Fleet { guest, many: many.parse()?, home: home.into() };
+    let resident = SandboxSettings::default().resident;
+    let fleet = Fleet { guest, many: many.parse()?, resident, home: home.into() };
     fs::create_dir_all(fleet.components())?;
     for number in 0..fleet.many {
         fs::write(fleet.component(number), guests::numbered(guest, number)?)?;
@@ -95,7 +100,8 @@ impl Fleet {
 
     fn sandbox(&self) -> Result<Sandbox> {
         let cache = Some(self.home.join("cache"));
-        Ok(Sandbox::new(SandboxSettings { cache, ..SandboxSettings::default() })?)
+        let resident = self.resident;
+        Ok(Sandbox::new(SandboxSettings { cache, resident, ..SandboxSettings::default() })?)
     }
 
     async fn register(&self, sandbox: &Sandbox) -> Result<Vec<Arc<LoadedHandler>>> {
@@ -156,7 +162,7 @@ impl Fleet {
         handlers: &[Arc<LoadedHandler>],
         registered: &Census,
     ) -> Result<Vec<Line>> {
-        let most = SandboxSettings::default().resident;
+        let most = self.resident;
         runtime.block_on(async {
             for handler in handlers.iter().take(most) {
                 call(handler).await?;
@@ -195,7 +201,7 @@ impl Fleet {
         runtime: &Runtime,
         handlers: &[Arc<LoadedHandler>],
     ) -> Result<Vec<Line>> {
-        let resident = SandboxSettings::default().resident;
+        let resident = self.resident;
         let cold: Vec<_> = handlers.iter().skip(resident).take(CALLS).cloned().collect();
         let Some(warm) = handlers.get(resident.saturating_sub(1)).cloned() else {
             return Ok(Vec::new());
