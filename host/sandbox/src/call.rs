@@ -40,6 +40,7 @@ struct Done {
 impl Call {
     pub(crate) fn begin(code: Arc<Code>) -> Self {
         code.owner.tenant.demand.begin();
+        code.machine.compiler.note_served();
         Self { code, began: Instant::now(), entered: false }
     }
 

@@ -39,6 +39,8 @@ struct Shared {
     bell: Notify,
     stop: Notify,
     stopped: AtomicBool,
+    /// A message was handled: there is somebody to give way to.
+    served: AtomicBool,
 }
 
 /// A component to be compiled.
@@ -97,6 +99,7 @@ impl Compiler {
             bell: Notify::new(),
             stop: Notify::new(),
             stopped: AtomicBool::new(false),
+            served: AtomicBool::new(false),
         });
         let bench = Bench { engine: engine.clone(), how: how.clone(), cache };
         let jobs = shared.clone();
@@ -128,6 +131,13 @@ impl Compiler {
         }
         self.shared.bell.notify_one();
         result.await.unwrap_or_else(|_| Err(deploy_error(path, CompileError::Stopped)))
+    }
+
+    /// Says that messages are handled from here on.
+    pub(crate) fn note_served(&self) {
+        if !self.shared.served.load(Ordering::Relaxed) {
+            self.shared.served.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Ends what is being compiled, and takes no more.
@@ -174,13 +184,15 @@ struct Bench {
 }
 
 fn work(runtime: &Runtime, bench: &Bench, shared: &Shared) {
-    // On Linux this is the calling thread's priority, not the process's; its children begin with it.
-    if let Err(error) = rustix::process::setpriority_process(None, LOW_PRIORITY) {
+    // On Linux this is the calling thread's priority, not the process's. A worker sets its own.
+    if matches!(bench.how, Compiling::Here)
+        && let Err(error) = rustix::process::setpriority_process(None, LOW_PRIORITY)
+    {
         tracing::warn!(%error, "components are compiled at ordinary priority");
     }
     runtime.block_on(async {
         while let Some(Job { work, answer }) = shared.next().await {
-            let done = bench.work(&work, &shared.stop).await;
+            let done = bench.work(&work, shared).await;
             // Whoever asked may have gone.
             drop(answer.send(done));
         }
@@ -188,7 +200,7 @@ fn work(runtime: &Runtime, bench: &Bench, shared: &Shared) {
 }
 
 impl Bench {
-    async fn work(&self, work: &Work, stop: &Notify) -> Result<Compiled, DeployError> {
+    async fn work(&self, work: &Work, shared: &Shared) -> Result<Compiled, DeployError> {
         if !work.anew && self.cache.as_ref().is_some_and(|cache| cache.has(&work.digest)) {
             return Ok(Compiled { digest: work.digest.clone(), artifact: None, kept: true });
         }
@@ -198,7 +210,10 @@ impl Bench {
         }
         let compiled = match &self.how {
             Compiling::Here => self.here(&component),
-            Compiling::Worker(worker) => process::compile(worker, &component, stop).await,
+            Compiling::Worker(worker) => {
+                let gives_way = shared.served.load(Ordering::Relaxed);
+                process::compile(worker, &component, gives_way, &shared.stop).await
+            }
         };
         let artifact = compiled.map_err(|error| deploy_error(work.path.clone(), error))?;
         let kept = self.cache.as_ref().is_some_and(|cache| cache.put(&work.digest, &artifact));

@@ -41,8 +41,8 @@ enum Read {
     Unknown(Arc<Resident>),
 }
 
-/// Loads what is in the handler's file now. What was compiled and found to fit before is neither compiled nor loaded:
-/// its first call does that.
+/// Loads what is in the handler's file now. What was compiled and found to fit before is not compiled, and where as many
+/// as may be are in memory already it is not loaded either: its first call does that.
 ///
 /// # Errors
 /// The file can't be read, is no component, or does not fit this host.
@@ -106,7 +106,10 @@ fn look_into(
     drop(bytes);
     let resident = Resident::new(machine, spec.clone(), &digest, pool);
     let known = machine.cache.as_ref().and_then(|cache| cache.fit(&digest, resident.handler()));
-    if let Some(fit) = known {
+    // As long as there is room it is loaded at once: its file may be another by the time of its first message.
+    if let Some(fit) = known
+        && !machine.residents.has_room()
+    {
         say_network(spec, fit.wants_network);
         return Ok((Read::Fits(resident), look));
     }

@@ -29,11 +29,14 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Compiles in a process of its own, which is gone when this returns.
 ///
+/// It gives way to everything else where that is asked.
+///
 /// # Errors
 /// The component is none, or was too much for the worker; or `stop` rang.
 pub(crate) async fn compile(
     worker: &CompileWorker,
     component: &[u8],
+    gives_way: bool,
     stop: &Notify,
 ) -> Result<Vec<u8>, CompileError> {
     let size = component.len() as u64;
@@ -42,6 +45,7 @@ pub(crate) async fn compile(
         memory: worker.memory,
         seconds: worker.time.as_secs().max(1),
         component: size,
+        gives_way,
     };
     let mut child = start(worker, orders).map_err(CompileError::NoWorker)?;
     let most = size.saturating_mul(ARTIFACT_PER_BYTE).max(ARTIFACT_LEAST);

@@ -242,6 +242,11 @@ impl Residents {
         Self { most: most.max(1), began: Instant::now(), held: Mutex::new(Vec::new()) }
     }
 
+    /// Whether one more can be in memory without another's leaving.
+    pub(crate) fn has_room(&self) -> bool {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).len() < self.most
+    }
+
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);

@@ -72,7 +72,7 @@ impl Default for SandboxSettings {
     }
 }
 
-/// How components are compiled: one at a time and at a low priority, either way.
+/// How components are compiled: one at a time, and at a low priority as soon as messages are handled.
 #[derive(Debug, Clone, Default)]
 pub enum Compiling {
     /// On a thread of this process. What is too much for the compiler is too much for this process: for components

@@ -37,21 +37,26 @@ pub(crate) struct Orders {
     pub(crate) seconds: u64,
     /// The largest component, in bytes.
     pub(crate) component: u64,
+    /// Whether it gives way to everything else.
+    pub(crate) gives_way: bool,
 }
 
 impl Orders {
-    pub(crate) fn arguments(self) -> [String; 4] {
-        let Self { host, memory, seconds, component } = self;
-        [host.to_string(), memory.to_string(), seconds.to_string(), component.to_string()]
+    pub(crate) fn arguments(self) -> [String; 5] {
+        let Self { host, memory, seconds, component, gives_way } = self;
+        let numbers = [memory, seconds, component, u64::from(gives_way)].map(|one| one.to_string());
+        let [memory, seconds, component, gives_way] = numbers;
+        [host.to_string(), memory, seconds, component, gives_way]
     }
 
     fn parse(arguments: &[OsString]) -> Option<Self> {
-        let [host, memory, seconds, component] = arguments else { return None };
+        let [host, memory, seconds, component, gives_way] = arguments else { return None };
         Some(Self {
             host: host.to_str()?.parse().ok()?,
             memory: memory.to_str()?.parse().ok()?,
             seconds: seconds.to_str()?.parse().ok()?,
             component: component.to_str()?.parse().ok()?,
+            gives_way: gives_way.to_str()? == "1",
         })
     }
 }
@@ -85,9 +90,11 @@ fn confine(orders: Orders) -> io::Result<()> {
     }
     // A session of its own: no terminal's signals. It has one already where it leads a group.
     let _ = setsid();
-    setpriority_process(None, LOW_PRIORITY)?;
-    // Where each session is scheduled as one, a priority counts only within it; this is the session's own.
-    let _ = fs::write("/proc/self/autogroup", LOW_PRIORITY.to_string());
+    if orders.gives_way {
+        setpriority_process(None, LOW_PRIORITY)?;
+        // Where each session is scheduled as one, a priority counts only within it; this is the session's own.
+        let _ = fs::write("/proc/self/autogroup", LOW_PRIORITY.to_string());
+    }
     limit(Resource::As, orders.memory, orders.memory)?;
     // The first is a signal of its own, so that the host sees which limit it was.
     limit(Resource::Cpu, orders.seconds, orders.seconds.saturating_add(1))?;
@@ -121,10 +128,11 @@ mod tests {
 
     #[test]
     fn orders_come_as_they_were_given() {
-        let orders = Orders { host: 7, memory: 1 << 32, seconds: 120, component: 1 << 27 };
+        let orders =
+            Orders { host: 7, memory: 1 << 32, seconds: 120, component: 1 << 27, gives_way: true };
         let arguments = orders.arguments().map(OsString::from);
         assert_eq!(Orders::parse(&arguments), Some(orders));
-        for wrong in [&["7"][..], &["a", "1", "1", "1"], &["7", "-1", "1", "1"]] {
+        for wrong in [&["7"][..], &["a", "1", "1", "1", "1"], &["7", "-1", "1", "1", "1"]] {
             let arguments: Vec<OsString> = wrong.iter().map(OsString::from).collect();
             assert_eq!(Orders::parse(&arguments), None, "{wrong:?}");
         }

@@ -162,13 +162,13 @@ async fn fr_24_a_worker_inherits_nothing() {
 #[tokio::test]
 async fn a_worker_does_not_outlive_its_host() {
     let program = env!("CARGO_BIN_EXE_pumphouse-compile-worker");
-    let orphan = Command::new(program).args(["1", "4294967296", "60", "9"]).output().unwrap();
+    let orphan = Command::new(program).args(["1", "4294967296", "60", "9", "1"]).output().unwrap();
     assert_eq!(orphan.status.code(), Some(64));
     let said = String::from_utf8(orphan.stderr).unwrap();
     assert!(said.contains("is gone"), "{said}");
 
     // In the background a shell gives a program nothing to read, unless it is told to.
-    let line = format!("exec 3<&0; {program} $$ 4294967296 60 9 <&3 & echo $!; wait");
+    let line = format!("exec 3<&0; {program} $$ 4294967296 60 9 1 <&3 & echo $!; wait");
     let mut host = Command::new("/bin/sh");
     let host = host.args(["-c", &line]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut host = host.spawn().unwrap();

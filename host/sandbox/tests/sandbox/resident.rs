@@ -111,7 +111,8 @@ async fn many_more_handlers_than_room_answer_in_any_order() {
     assert!(sandbox.resident() <= 16, "{}", sandbox.resident());
 }
 
-/// What was found to fit at an earlier start is neither compiled nor loaded until a message comes.
+/// What was found to fit at an earlier start is not compiled again; beyond the room in memory it is loaded when a
+/// message comes.
 #[tokio::test]
 async fn a_handler_from_the_cache_is_loaded_by_its_first_call() {
     let scene = Scene::new();
@@ -120,12 +121,12 @@ async fn a_handler_from_the_cache_is_loaded_by_its_first_call() {
         scene.load(&first, number).await;
     }
     drop(first);
-    let sandbox = scene.sandbox(100);
+    let sandbox = scene.sandbox(5);
     let mut handlers = Vec::new();
     for number in 0..20 {
         handlers.push(scene.load(&sandbox, number).await);
     }
-    assert_eq!(sandbox.resident(), 0);
+    assert_eq!(sandbox.resident(), 5);
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..50 {
         let handler = handlers[7].clone();
@@ -133,7 +134,7 @@ async fn a_handler_from_the_cache_is_loaded_by_its_first_call() {
     }
     let said = calls.join_all().await;
     assert!(said.iter().all(|number| *number == 7), "{said:?}");
-    assert_eq!(sandbox.resident(), 1);
+    assert!(sandbox.resident() <= 5, "{}", sandbox.resident());
 }
 
 /// Those that were called last stay, and a handler that leaves is still there.
@@ -232,6 +233,8 @@ async fn what_is_gone_altogether_is_a_fault_of_the_host() {
     drop(scene.load(&scene.sandbox(1), 7).await);
     let sandbox = scene.sandbox(1);
     let handler = scene.load(&sandbox, 7).await;
+    // There is room for one of them.
+    drop(scene.load(&sandbox, 8).await);
     fs::remove_dir_all(scene.home.path().join("cache")).unwrap();
     fs::write(scene.component(7), version(8)).unwrap();
     for _ in 0..2 {
@@ -251,7 +254,7 @@ async fn fr_28_what_fits_one_handler_may_not_fit_another() {
     drop(scene.sandbox(10).load(granted()).await.unwrap());
     let sandbox = scene.sandbox(10);
     let handler = sandbox.load(granted()).await.unwrap();
-    assert_eq!(sandbox.resident(), 0);
+    assert_eq!(sandbox.resident(), 1);
     for _ in 0..2 {
         let without = HandlerSpec { grants: Grants::default(), ..granted() };
         let refused = sandbox.load(without).await.unwrap_err().to_string();
