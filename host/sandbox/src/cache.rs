@@ -142,6 +142,9 @@ impl Cache {
     pub(crate) fn add_fit(&self, component: &str, fit: Fit) {
         let _alone = self.proofs.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(mut proof) = self.proof(component) else { return };
+        if proof.fit(&fit.handler) == Some(&fit) {
+            return;
+        }
         proof.add(fit);
         let path = self.path(component, PROOF);
         if let Err(error) = self.replace(&path, self.sealed(component, &proof).as_bytes()) {

@@ -59,38 +59,32 @@ impl Ledger {
     }
 }
 
+/// The same fields for both; a level of the log is fixed where the line is written.
+macro_rules! say {
+    ($level:ident, $who:ident, $used:ident, $text:literal) => {
+        tracing::$level!(
+            $who,
+            messages = $used.calls,
+            faults = $used.all_faults(),
+            fault_kinds = kinds($used),
+            cpu_ms = millis($used.cpu),
+            memory_peak = $used.memory_peak_lately,
+            host_calls = $used.host_calls,
+            bytes_in = $used.bytes_in,
+            bytes_out = $used.bytes_out,
+            log_dropped = $used.log_dropped,
+            waited_ms = millis($used.waited),
+            $text
+        )
+    };
+}
+
 fn say_tenant(tenant: &str, used: &Account) {
-    tracing::info!(
-        tenant,
-        messages = used.calls,
-        faults = used.all_faults(),
-        fault_kinds = kinds(used),
-        cpu_ms = millis(used.cpu),
-        memory_peak = used.memory_peak_lately,
-        host_calls = used.host_calls,
-        bytes_in = used.bytes_in,
-        bytes_out = used.bytes_out,
-        log_dropped = used.log_dropped,
-        waited_ms = millis(used.waited),
-        "tenant account"
-    );
+    say!(info, tenant, used, "tenant account");
 }
 
 fn say_handler(handler: &str, used: &Account) {
-    tracing::debug!(
-        handler,
-        messages = used.calls,
-        faults = used.all_faults(),
-        fault_kinds = kinds(used),
-        cpu_ms = millis(used.cpu),
-        memory_peak = used.memory_peak_lately,
-        host_calls = used.host_calls,
-        bytes_in = used.bytes_in,
-        bytes_out = used.bytes_out,
-        log_dropped = used.log_dropped,
-        waited_ms = millis(used.waited),
-        "handler account"
-    );
+    say!(debug, handler, used, "handler account");
 }
 
 /// `memory=3 trap=1`.
