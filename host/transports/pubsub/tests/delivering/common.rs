@@ -2,18 +2,19 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use googleapis_tonic_google_pubsub_v1::google::pubsub::v1 as api;
 use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::publisher_client::PublisherClient;
 use googleapis_tonic_google_pubsub_v1::google::pubsub::v1::subscriber_client::SubscriberClient;
 use pumphouse_contract::ports::{Action, Ask, Settlement, Sink, Source, Unsettled};
-use pumphouse_contract::{Clock, Count, Delivery, Mono, Outgoing, Timestamp};
+use pumphouse_contract::{Count, Delivery, Outgoing};
 use pumphouse_pubsub::{
     Mode, NativeDeadLetter, Provision, Pubsub, PubsubSettings, SinkSpec, SourceSpec,
 };
+use pumphouse_pump::SystemClock;
 use pumphouse_test_brokers::PubsubEmulator;
+pub(crate) use pumphouse_test_brokers::unique;
 use tokio::sync::OnceCell;
 use tonic::transport::Channel;
 
@@ -32,27 +33,8 @@ pub(crate) async fn emulator() -> String {
     SERVER.get_or_init(start).await.endpoint()
 }
 
-/// A name that no other test uses.
-pub(crate) fn unique(stem: &str) -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    format!("{stem}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-struct TestClock(Instant);
-
-impl Clock for TestClock {
-    fn wall(&self) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-        Timestamp(since.as_millis().try_into().expect("a date of ours"))
-    }
-
-    fn mono(&self) -> Mono {
-        Mono(self.0.elapsed())
-    }
-}
-
 pub(crate) fn settings(endpoint: &str) -> PubsubSettings {
-    let mut settings = PubsubSettings::new(Arc::new(TestClock(Instant::now())));
+    let mut settings = PubsubSettings::new(Arc::new(SystemClock::new()));
     settings.project = Some(PROJECT.into());
     settings.endpoint = Some(endpoint.to_owned());
     // The emulator shares a small machine with everything else that is tested.

@@ -1,17 +1,17 @@
 //! The emulator, connections, and what other programs do to a subscription.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use google_cloud_auth::credentials::anonymous;
 use google_cloud_pubsub::client::{SubscriptionAdmin, TopicAdmin};
 use google_cloud_pubsub::model::Subscription;
-use pumphouse_contract::{Clock, Mono, Timestamp};
 use pumphouse_pubsub::{
     NativeDeadLetter, Provision, ProvisionError, Pubsub, PubsubSettings, SourceSpec,
 };
+use pumphouse_pump::SystemClock;
 use pumphouse_test_brokers::PubsubEmulator;
+pub(crate) use pumphouse_test_brokers::unique;
 use tokio::sync::OnceCell;
 
 use crate::logs;
@@ -28,29 +28,10 @@ pub(crate) async fn emulator() -> String {
     SERVER.get_or_init(start).await.endpoint()
 }
 
-/// A name that no other test uses.
-pub(crate) fn unique(stem: &str) -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    format!("{stem}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-struct TestClock(Instant);
-
-impl Clock for TestClock {
-    fn wall(&self) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-        Timestamp(since.as_millis().try_into().expect("a date of ours"))
-    }
-
-    fn mono(&self) -> Mono {
-        Mono(self.0.elapsed())
-    }
-}
-
 pub(crate) fn settings(endpoint: &str) -> PubsubSettings {
     // Before anything is logged.
     logs::listen();
-    let mut settings = PubsubSettings::new(Arc::new(TestClock(Instant::now())));
+    let mut settings = PubsubSettings::new(Arc::new(SystemClock::new()));
     settings.project = Some(PROJECT.into());
     settings.endpoint = Some(endpoint.to_owned());
     // The emulator shares a small machine with everything else that is tested.

@@ -2,12 +2,13 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use pumphouse_contract::ports::{Action, Ask, Settlement, Sink, Source, Unsettled};
-use pumphouse_contract::{Clock, Count, Delivery, Mono, Outgoing, Timestamp};
+use pumphouse_contract::{Count, Delivery, Outgoing};
+use pumphouse_pump::SystemClock;
 use pumphouse_sqs::{Provision, SinkSpec, SourceSpec, Sqs, SqsSettings, StaticCredentials};
+pub(crate) use pumphouse_test_brokers::unique;
 use pumphouse_test_brokers::{ElasticMq, Fauxqs, Storage, raw};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
@@ -45,29 +46,6 @@ pub(crate) async fn elasticmq() -> String {
     SERVER.get_or_init(start).await.endpoint()
 }
 
-/// A name that no other test uses.
-pub(crate) fn unique(stem: &str) -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    match stem.strip_suffix(".fifo") {
-        Some(stem) => format!("{stem}-{number}.fifo"),
-        None => format!("{stem}-{number}"),
-    }
-}
-
-struct TestClock(Instant);
-
-impl Clock for TestClock {
-    fn wall(&self) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-        Timestamp(since.as_millis().try_into().expect("a date of ours"))
-    }
-
-    fn mono(&self) -> Mono {
-        Mono(self.0.elapsed())
-    }
-}
-
 /// Settings for a server on this machine.
 pub(crate) fn settings(endpoint: &str) -> SqsSettings {
     SqsSettings {
@@ -78,7 +56,7 @@ pub(crate) fn settings(endpoint: &str) -> SqsSettings {
             secret_access_key: "test".into(),
             session_token: None,
         }),
-        ..SqsSettings::new(Arc::new(TestClock(Instant::now())))
+        ..SqsSettings::new(Arc::new(SystemClock::new()))
     }
 }
 
