@@ -11,6 +11,7 @@ pub mod decide;
 pub mod findings;
 pub mod lease;
 pub mod message;
+pub mod observe;
 pub mod outcome;
 pub mod packed;
 pub mod policy;

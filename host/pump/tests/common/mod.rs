@@ -9,21 +9,22 @@
 )]
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{self, AtomicU32};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use pumphouse_contract::ports::{
-    Action, Ask, BoxFuture, Capabilities, Commit, Counter, Depth, Event, Failure, Handler,
-    Invocation, LeaseSetting, MarkKey, Observer, Ordering, PublishError, ReceiveError, Settlement,
-    Sink, Source, State, StateError, Unsettled, Version,
+    Action, Ask, BoxFuture, Capabilities, Commit, Condition, Counter, Depth, Event, Failure,
+    Handler, Invocation, LeaseSetting, MarkKey, Observer, Ordering, PublishError, ReceiveError,
+    Settlement, Sink, Source, State, StateError, Unsettled, Version,
 };
 use pumphouse_contract::{
     Attempt, Backoff, Budget, Clock, Counted, Delivery, Ended, Lease, LeaseBudget, Message,
     Outcome, Outgoing, Policy, Receipt, Timestamp,
 };
 use pumphouse_pump::{
-    Deduplicate, Dispatch, KeySource, Settings, Sinks, Subscription, SystemClock,
+    Deduplicate, Dispatch, KeySource, Pump, Settings, Sinks, Subscription, SystemClock,
 };
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
@@ -450,4 +451,39 @@ pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
         sleep(Duration::from_millis(10)).await;
     }
     panic!("never came true: {what}");
+}
+
+pub const GRACE: Duration = Duration::from_secs(30);
+pub const CONCURRENT: Dispatch = Dispatch::Concurrent(16);
+pub const BOTH: [Dispatch; 2] = [Dispatch::Sequential, CONCURRENT];
+
+pub fn always(outcome: Outcome) -> Native {
+    Native::new(move |_, _| {
+        let outcome = outcome.clone();
+        async move { Ok(outcome) }
+    })
+}
+
+/// Takes so long and acks; with the most calls that ran at once.
+pub fn watched(takes: Duration) -> (Native, Arc<AtomicU32>) {
+    let (running, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let seen = most.clone();
+    let handler = Native::new(move |_, _| {
+        let (running, most) = (running.clone(), most.clone());
+        async move {
+            most.fetch_max(
+                running.fetch_add(1, atomic::Ordering::SeqCst) + 1,
+                atomic::Ordering::SeqCst,
+            );
+            sleep(takes).await;
+            running.fetch_sub(1, atomic::Ordering::SeqCst);
+            Ok(Outcome::Ack)
+        }
+    });
+    (handler, seen)
+}
+
+pub async fn stop(pump: &Pump) {
+    assert!(pump.stop(GRACE).await.clean);
+    assert_eq!(pump.status().condition, Condition::Stopped);
 }

@@ -4,35 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use pumphouse_contract::ports::{Handler, TenantStatus};
+use pumphouse_contract::ports::Handler;
 use pumphouse_contract::{FaultKind, Outcome};
-use pumphouse_sandbox::{
-    HandlerSpec, Limits, LoadedHandler, Sandbox, SandboxSettings, TenantLimits,
-};
+use pumphouse_sandbox::{Limits, LoadedHandler, TenantLimits};
 use tokio::task::JoinSet;
 
-use crate::common::{self, call, fault, guest, invocation, within};
+use crate::common::{self, call, fault, invocation, within};
+use crate::tenancy::{load, tenant, two_threads};
 
 /// Turns of the busy guest that take about a millisecond where nobody else computes.
 const MILLISECOND: &str = "400000";
-
-/// A sandbox with two threads, whatever the machine has.
-fn two_threads() -> Sandbox {
-    let settings =
-        SandboxSettings { guest_threads: Some(2), pool_slots: 128, ..common::settings() };
-    Sandbox::new(settings).expect("a sandbox")
-}
-
-/// A handler of some tenant.
-async fn load(sandbox: &Sandbox, name: &str, file: &str, limits: Limits) -> Arc<LoadedHandler> {
-    let spec = HandlerSpec { limits, ..common::spec("", &guest(file)) };
-    sandbox.load(HandlerSpec { name: name.into(), ..spec }).await.expect("a handler")
-}
-
-fn tenant(sandbox: &Sandbox, name: &str) -> TenantStatus {
-    let mut tenants = sandbox.tenants().into_iter();
-    tenants.find(|tenant| tenant.name == name).expect("a tenant")
-}
 
 /// Calls that are made again as soon as they end, until they are dropped.
 fn keep_calling(handler: &Arc<LoadedHandler>, calls: usize, body: &'static str) -> JoinSet<()> {
@@ -52,7 +33,7 @@ fn keep_calling(handler: &Arc<LoadedHandler>, calls: usize, body: &'static str) 
 /// one's are cut at their deadline.
 #[tokio::test(flavor = "multi_thread")]
 async fn fr_20_a_busy_guest_does_not_starve_anyone_else() {
-    let sandbox = two_threads();
+    let sandbox = two_threads(128);
     let endless = load(&sandbox, "x/loop", "hostile_loop", within(60_000)).await;
     let busy = load(&sandbox, "y/busy", "hostile_busy", Limits::default()).await;
     let _running = keep_calling(&endless, 16, "");
@@ -77,7 +58,7 @@ async fn fr_20_a_busy_guest_does_not_starve_anyone_else() {
 /// FR-20: three tenants that could fill all places for a minute make room for a fourth one within a few ticks.
 #[tokio::test(flavor = "multi_thread")]
 async fn fr_20_endless_guests_can_not_hold_all_places_until_their_deadlines() {
-    let sandbox = two_threads();
+    let sandbox = two_threads(128);
     let mut running = Vec::new();
     for name in ["a/loop", "b/loop", "c/loop"] {
         let endless = load(&sandbox, name, "hostile_loop", within(60_000)).await;
@@ -96,7 +77,7 @@ async fn fr_20_endless_guests_can_not_hold_all_places_until_their_deadlines() {
 /// Within a tenant that computes without end, its own short calls have their turns, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_of_one_tenant_take_turns() {
-    let sandbox = two_threads();
+    let sandbox = two_threads(128);
     let endless = load(&sandbox, "x/loop", "hostile_loop", within(60_000)).await;
     let busy = load(&sandbox, "x/busy", "hostile_busy", Limits::default()).await;
     let _running = keep_calling(&endless, 16, "");
@@ -112,7 +93,7 @@ async fn calls_of_one_tenant_take_turns() {
 /// Where places are short, a tenant of twice the weight has about twice the time.
 #[tokio::test(flavor = "multi_thread")]
 async fn time_is_shared_by_weight_where_places_are_short() {
-    let sandbox = two_threads();
+    let sandbox = two_threads(128);
     let limits = |weight| TenantLimits { weight, runnable: 8, ..TenantLimits::default() };
     sandbox.set_tenant("light", limits(100));
     sandbox.set_tenant("heavy", limits(200));
@@ -132,7 +113,7 @@ async fn time_is_shared_by_weight_where_places_are_short() {
 /// A call that uses more time on a processor than its limit ends, long before its deadline, and is told so.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_ends_at_its_cpu_limit() {
-    let sandbox = two_threads();
+    let sandbox = two_threads(128);
     let limits = Limits { cpu: Some(Duration::from_millis(50)), ..within(60_000) };
     let endless = load(&sandbox, "x/loop", "hostile_loop", limits).await;
     let ended = call(&endless, "").await;
@@ -151,7 +132,7 @@ async fn a_call_ends_at_its_cpu_limit() {
 /// A call that pends in the host holds no place: others of its tenant compute meanwhile.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_in_a_host_call_holds_no_place() {
-    let sandbox = two_threads();
+    let sandbox = two_threads(128);
     sandbox.set_tenant("x", TenantLimits { runnable: 1, ..TenantLimits::default() });
     let sleeper = load(&sandbox, "x/sleep", "conformance", within(60_000)).await;
     let _sleeping = keep_calling(&sleeper, 8, r#"{"do":"sleep","ms":60000}"#);
@@ -167,7 +148,7 @@ async fn who_waits_in_a_host_call_holds_no_place() {
 /// Hundreds of calls that are dropped wherever they are: in the end no place, no instance and no turn is left over.
 #[tokio::test(flavor = "multi_thread")]
 async fn dropped_calls_give_back_whatever_they_had() {
-    let sandbox = two_threads();
+    let sandbox = two_threads(128);
     let bodies = [MILLISECOND, "100000000", r#"{"do":"sleep","ms":20}"#, r#"{"do":"loop"}"#, ""];
     let mut handlers = Vec::new();
     for name in ["a", "b", "c"] {
@@ -218,7 +199,7 @@ async fn dropped_calls_give_back_whatever_they_had() {
 /// Two hundred tenants beside an endless one, each with calls that wait: none is forgotten.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_tenants_none_is_forgotten() {
-    let sandbox = two_threads();
+    let sandbox = two_threads(128);
     let endless = load(&sandbox, "x/loop", "hostile_loop", within(60_000)).await;
     let _running = keep_calling(&endless, 16, "");
     let mut calls = JoinSet::new();

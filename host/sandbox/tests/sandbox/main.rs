@@ -17,6 +17,7 @@ mod hostile;
 mod logs;
 mod reports;
 mod resident;
+mod tenancy;
 mod tenants;
 mod watch;
 mod wit;

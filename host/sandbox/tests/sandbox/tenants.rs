@@ -5,32 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use pumphouse_broker::Broker;
-use pumphouse_contract::ports::{Event, Handler, Observer, TenantStatus};
+use pumphouse_contract::ports::{Event, Handler, Observer};
 use pumphouse_contract::{
     Account, Clock, FaultKind, HeaderValue, LeaseBudget, Message, Outcome, Outgoing, Policy,
 };
 use pumphouse_pump::{Dispatch, Pump, Settings, Sinks, Subscription, SystemClock};
-use pumphouse_sandbox::{
-    HandlerSpec, Limits, LoadedHandler, Sandbox, SandboxSettings, TenantLimits,
-};
+use pumphouse_sandbox::{Limits, LoadedHandler, TenantLimits};
 use tokio::task::JoinSet;
 
 use crate::common::{self, call, fault, guest, within};
-
-fn sandbox(pool_slots: usize) -> Sandbox {
-    let settings = SandboxSettings { guest_threads: Some(2), pool_slots, ..common::settings() };
-    Sandbox::new(settings).expect("a sandbox")
-}
-
-async fn load(sandbox: &Sandbox, name: &str, file: &str, limits: Limits) -> Arc<LoadedHandler> {
-    let spec = HandlerSpec { limits, ..common::spec("", &guest(file)) };
-    sandbox.load(HandlerSpec { name: name.into(), ..spec }).await.expect("a handler")
-}
-
-fn tenant(sandbox: &Sandbox, name: &str) -> TenantStatus {
-    let mut tenants = sandbox.tenants().into_iter();
-    tenants.find(|tenant| tenant.name == name).expect("a tenant")
-}
+use crate::tenancy::{load, tenant, two_threads};
 
 fn sleeping(handler: &Arc<LoadedHandler>, calls: usize) -> JoinSet<()> {
     let mut asleep = JoinSet::new();
@@ -46,7 +30,7 @@ fn sleeping(handler: &Arc<LoadedHandler>, calls: usize) -> JoinSet<()> {
 /// A tenant whose calls all wait in the host has a quarter of the pool, and the others have the rest.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_tenant_drains_the_pool() {
-    let sandbox = sandbox(8);
+    let sandbox = two_threads(8);
     let greedy = load(&sandbox, "x/sleep", "conformance", within(60_000)).await;
     let _asleep = sleeping(&greedy, 32);
     let full = || {
@@ -74,7 +58,7 @@ async fn no_tenant_drains_the_pool() {
 /// Where the pool itself is short, the fault names the pool.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pool_that_is_short_is_named() {
-    let sandbox = sandbox(2);
+    let sandbox = two_threads(2);
     let all = TenantLimits { instances: Some(2), ..TenantLimits::default() };
     sandbox.set_tenant("x", all);
     let greedy = load(&sandbox, "x/sleep", "conformance", within(60_000)).await;
@@ -90,7 +74,7 @@ async fn a_pool_that_is_short_is_named() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tenants_log_has_a_rate() {
     let log = common::log();
-    let sandbox = sandbox(32);
+    let sandbox = two_threads(32);
     let limits = TenantLimits { log_lines_per_second: Some(20), ..TenantLimits::default() };
     sandbox.set_tenant("talker", limits);
     let handler = load(&sandbox, "talker/log", "conformance", within(10_000)).await;
@@ -122,7 +106,7 @@ async fn a_tenants_log_has_a_rate() {
 /// Everything that happens is entered: in the tenant's account as the sum of its handlers'.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_accounts_add_up() {
-    let sandbox = sandbox(32);
+    let sandbox = two_threads(32);
     let any = load(&sandbox, "acme/any", "conformance", within(300)).await;
     let ack = load(&sandbox, "acme/ack", "bench", Limits::default()).await;
     for body in [
@@ -197,7 +181,7 @@ async fn usage_counts_the_whole_message_and_the_answer() {
 /// An account goes on from one version of a handler to the next, and the tenant's goes on without any handler.
 #[tokio::test]
 async fn an_account_outlives_versions() {
-    let sandbox = sandbox(32);
+    let sandbox = two_threads(32);
     let first = load(&sandbox, "acme/ack", "bench", Limits::default()).await;
     call(&first, "").await;
     let second = load(&sandbox, "acme/ack", "bench", Limits::default()).await;
@@ -271,7 +255,7 @@ fn clock() -> Arc<dyn Clock> {
 /// goes on; and a drain does not wait for room.
 #[tokio::test(flavor = "multi_thread")]
 async fn c_18_a_tenant_that_burns_its_share_receives_more_slowly() {
-    let sandbox = sandbox(128);
+    let sandbox = two_threads(128);
     let broker = Broker::memory(clock());
     for (queue, body) in [("deep", ""), ("honest", "400000")] {
         broker.create(queue).await.expect("a queue");
