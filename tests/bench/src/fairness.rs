@@ -8,11 +8,11 @@ use anyhow::{Result, ensure};
 use pumphouse_contract::Outcome;
 use pumphouse_contract::ports::{Handler, Invocation};
 use pumphouse_sandbox::{HandlerSpec, LoadedHandler, Sandbox, SandboxSettings};
-use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::guests::component;
+use crate::io;
 use crate::measure::{Sample, Series, WALL};
 use crate::message;
 use crate::options::Options;
@@ -36,11 +36,9 @@ const MOST_AT_MEDIAN: f64 = 1.5;
 const MOST_AT_TAIL: f64 = 2.0;
 
 pub(crate) fn run(options: &Options) -> Result<Vec<Line>> {
-    let runtime = Builder::new_multi_thread().thread_name("bench-io").enable_all().build()?;
     let sandbox = Sandbox::new(SandboxSettings::default())?;
-    let lines = runtime.block_on(measure(&sandbox, options));
+    let lines = io::run(measure(&sandbox, options));
     sandbox.shutdown();
-    runtime.shutdown_background();
     lines
 }
 

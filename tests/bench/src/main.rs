@@ -8,6 +8,7 @@ mod cores;
 mod counted;
 mod fairness;
 mod guests;
+mod io;
 mod machine;
 mod many;
 mod measure;

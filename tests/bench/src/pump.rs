@@ -10,9 +10,9 @@ use pumphouse_contract::Clock;
 use pumphouse_contract::ports::Handler;
 use pumphouse_pump::SystemClock;
 use pumphouse_sandbox::{HandlerSpec, LoadedHandler, Sandbox, SandboxSettings};
-use tokio::runtime::Builder;
 
 use crate::guests::Guest;
+use crate::io;
 use crate::measure::{CPU, RATE, Sample, Series};
 use crate::message;
 use crate::native::Native;
@@ -34,11 +34,9 @@ const LEAST_RATE: f64 = 50_000.0;
 const MOST_CPU: f64 = 40.0;
 
 pub(crate) fn run(options: &Options) -> Result<Vec<Line>> {
-    let runtime = Builder::new_multi_thread().thread_name("bench-io").enable_all().build()?;
     let sandbox = Sandbox::new(SandboxSettings::default())?;
-    let lines = runtime.block_on(measure(&sandbox, options));
+    let lines = io::run(measure(&sandbox, options));
     sandbox.shutdown();
-    runtime.shutdown_background();
     lines
 }
 

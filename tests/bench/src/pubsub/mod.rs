@@ -13,12 +13,12 @@ use google_cloud_pubsub::client::Subscriber;
 use pumphouse_contract::Clock;
 use pumphouse_pubsub::{Mode, Provision, Pubsub, SourceSpec};
 use pumphouse_pump::SystemClock;
-use tokio::runtime::Builder;
 
 use self::plain::Client;
 use self::server::Server;
 use crate::cores::Cores;
 use crate::counted::Counted;
+use crate::io;
 use crate::measure::Sample;
 use crate::native::Native;
 use crate::options::Options;
@@ -42,10 +42,7 @@ const LEASE: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(options: &Options) -> Result<Vec<Line>> {
     let cores = Cores::part();
-    let runtime = Builder::new_multi_thread().thread_name("bench-io").enable_all().build()?;
-    let lines = runtime.block_on(measure(options, cores.as_ref()));
-    runtime.shutdown_background();
-    lines
+    io::run(measure(options, cores.as_ref()))
 }
 
 async fn measure(options: &Options, cores: Option<&Cores>) -> Result<Vec<Line>> {

@@ -10,12 +10,12 @@ use anyhow::Result;
 use pumphouse_contract::Clock;
 use pumphouse_pump::SystemClock;
 use pumphouse_rocketmq::{Kind, Provision, Rocketmq, RocketmqSettings, SourceSpec};
-use tokio::runtime::Builder;
 
 use self::plain::{Client, Work};
 use self::server::{Server, Topic};
 use crate::cores::Cores;
 use crate::counted::Counted;
+use crate::io;
 use crate::measure::Sample;
 use crate::native::Native;
 use crate::options::Options;
@@ -65,10 +65,7 @@ const FIFO: Setting = Setting {
 
 pub(crate) fn run(options: &Options) -> Result<Vec<Line>> {
     let cores = Cores::part();
-    let runtime = Builder::new_multi_thread().thread_name("bench-io").enable_all().build()?;
-    let lines = runtime.block_on(measure(options, cores.as_ref()));
-    runtime.shutdown_background();
-    lines
+    io::run(measure(options, cores.as_ref()))
 }
 
 async fn measure(options: &Options, cores: Option<&Cores>) -> Result<Vec<Line>> {

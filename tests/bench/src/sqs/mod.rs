@@ -9,11 +9,11 @@ use anyhow::Result;
 use pumphouse_contract::Clock;
 use pumphouse_pump::SystemClock;
 use pumphouse_sqs::{Provision, SourceSpec, Sqs};
-use tokio::runtime::Builder;
 
 use self::server::Server;
 use crate::cores::Cores;
 use crate::counted::Counted;
+use crate::io;
 use crate::measure::{CPU, RATE, Sample, Series};
 use crate::native::Native;
 use crate::options::Options;
@@ -29,10 +29,7 @@ const BATCH: usize = 10;
 
 pub(crate) fn run(options: &Options) -> Result<Vec<Line>> {
     let cores = Cores::part();
-    let runtime = Builder::new_multi_thread().thread_name("bench-io").enable_all().build()?;
-    let lines = runtime.block_on(measure(options, cores.as_ref()));
-    runtime.shutdown_background();
-    lines
+    io::run(measure(options, cores.as_ref()))
 }
 
 async fn measure(options: &Options, cores: Option<&Cores>) -> Result<Vec<Line>> {
