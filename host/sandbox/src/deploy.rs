@@ -105,10 +105,10 @@ fn look_into(
     let pool = pool(machine, spec, &bytes)?;
     drop(bytes);
     let resident = Resident::new(machine, spec.clone(), &digest, pool);
-    let known = machine.cache.as_ref().and_then(|cache| cache.fit(&digest, resident.handler()));
     // As long as there is room it is loaded at once: its file may be another by the time of its first message.
-    if let Some(fit) = known
-        && !machine.residents.has_room()
+    if !machine.residents.has_room()
+        && let Some(fit) =
+            machine.cache.as_ref().and_then(|cache| cache.fit(&digest, resident.handler()))
     {
         say_network(spec, fit.wants_network);
         return Ok((Read::Fits(resident), look));
