@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails so")]
 
+#[macro_use]
 mod support;
 
 use std::collections::BTreeSet;
@@ -17,20 +18,6 @@ use pumphouse_contract::{
 };
 use support::*;
 
-/// Expands each case for both brokers.
-macro_rules! cases {
-    ($($(#[$note:meta])* $case:ident)*) => {
-        mod memory {
-            $($(#[$note])* #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() { super::$case(super::Rig::memory().await).await; })*
-        }
-        mod durable {
-            $($(#[$note])* #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() { super::$case(super::Rig::durable().await).await; })*
-        }
-    };
-}
-
 cases! {
     c_1_a_release_advances_the_count
     c_1_a_lapsed_lease_advances_the_count
@@ -43,13 +30,6 @@ cases! {
     s_6_a_lapsed_head_comes_before_its_followers
     s_6_a_receive_brings_one_message_of_a_key
     s_6_keys_keep_their_order_under_concurrent_receivers
-    a_delay_is_honoured
-    a_wait_ends_with_nothing
-    a_publish_wakes_a_waiter
-    a_release_wakes_a_waiter
-    an_ack_wakes_a_waiter_for_the_next_of_the_key
-    a_delay_that_began_while_waiting_wakes_the_waiter_when_it_ends
-    several_waiters_share_what_comes
     competing_receivers_get_each_message_once
     fr_34_each_settlement_of_a_batch_has_its_own_answer
     fr_35_a_receipt_is_good_for_one_settlement_within_the_lease
@@ -202,96 +182,6 @@ async fn s_6_keys_keep_their_order_under_concurrent_receivers(rig: Rig) {
         let expected: Vec<_> = (0..each).map(|n| n * keys + key).collect();
         assert_eq!(*order, expected, "key {key}");
     }
-}
-
-async fn a_delay_is_honoured(rig: Rig) {
-    rig.publish(None, "a").await;
-    let released = Instant::now();
-    rig.release(&rig.one(LONG).await, A_WHILE).await;
-    rig.nothing().await;
-    rig.soon(LONG).await;
-    let took = released.elapsed();
-    assert!(took >= A_WHILE && took < PATIENT / 2, "{took:?}");
-}
-
-async fn a_wait_ends_with_nothing(rig: Rig) {
-    let began = Instant::now();
-    assert!(rig.receive(10, SHORT, LONG).await.is_empty());
-    let took = began.elapsed();
-    assert!(took >= SHORT && took < PATIENT / 2, "{took:?}");
-}
-
-/// Waits for a message while `meanwhile` makes one come, and says how long it took.
-async fn woken_by(rig: &Rig, meanwhile: impl Future<Output = ()>) -> Duration {
-    let waiting = async {
-        let delivery = rig.soon(LONG).await;
-        (delivery, Instant::now())
-    };
-    let ringing = async {
-        // The waiter is given the time to fall asleep; where it has not, the case proves less, not wrong.
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        let rung = Instant::now();
-        meanwhile.await;
-        rung
-    };
-    let ((_, woken), rung) = tokio::join!(waiting, ringing);
-    woken.saturating_duration_since(rung)
-}
-
-async fn a_publish_wakes_a_waiter(rig: Rig) {
-    let took = woken_by(&rig, async {
-        rig.publish(None, "a").await;
-    })
-    .await;
-    assert!(took < PATIENT / 2, "{took:?}");
-}
-
-async fn a_release_wakes_a_waiter(rig: Rig) {
-    rig.publish(None, "a").await;
-    let held = rig.one(LONG).await;
-    let took = woken_by(&rig, rig.release(&held, NOW)).await;
-    assert!(took < PATIENT / 2, "{took:?}");
-}
-
-async fn an_ack_wakes_a_waiter_for_the_next_of_the_key(rig: Rig) {
-    rig.publish(Some("k"), "a").await;
-    rig.publish(Some("k"), "b").await;
-    let held = rig.one(LONG).await;
-    let took = woken_by(&rig, rig.ack(&held)).await;
-    assert!(took < PATIENT / 2, "{took:?}");
-}
-
-/// The waiter fell asleep when nothing was due; another waiter that leaves earlier must not take the news with it.
-async fn a_delay_that_began_while_waiting_wakes_the_waiter_when_it_ends(rig: Rig) {
-    rig.publish(Some("k"), "a").await;
-    rig.publish(Some("k"), "b").await;
-    let held = rig.one(LONG).await;
-    let took = woken_by(&rig, async {
-        rig.release(&held, SHORT).await;
-        let other = rig.source.receive(Ask { max: 1, wait: SHORT / 3, lease: LONG }).await;
-        assert!(other.expect("received").is_empty());
-    })
-    .await;
-    assert!(took >= SHORT && took < PATIENT / 2, "{took:?}");
-}
-
-async fn several_waiters_share_what_comes(rig: Rig) {
-    let rig = Arc::new(rig);
-    let waiters: Vec<_> = (0..4)
-        .map(|_| {
-            let rig = Arc::clone(&rig);
-            tokio::spawn(async move { rig.receive(1, PATIENT, LONG).await.len() })
-        })
-        .collect();
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    let began = Instant::now();
-    for n in 0..4 {
-        rig.publish(None, &n.to_string()).await;
-    }
-    for waiter in waiters {
-        assert_eq!(waiter.await.expect("a waiter ends"), 1);
-    }
-    assert!(began.elapsed() < PATIENT / 2);
 }
 
 async fn competing_receivers_get_each_message_once(rig: Rig) {

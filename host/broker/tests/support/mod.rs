@@ -1,5 +1,5 @@
 //! What the tests share: a clock that can step, and short names for what a pump does.
-#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(dead_code, unused_macros, reason = "each test file uses its own part")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -9,6 +9,20 @@ use pumphouse_broker::Broker;
 use pumphouse_contract::ports::{Action, Ask, Failure, Settlement, Sink, Source};
 use pumphouse_contract::{Clock, Delivery, Mono, Outgoing, Timestamp};
 use tokio::time::Instant;
+
+/// Expands each case for both brokers.
+macro_rules! cases {
+    ($($(#[$note:meta])* $case:ident)*) => {
+        mod memory {
+            $($(#[$note])* #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() { super::$case(super::Rig::memory().await).await; })*
+        }
+        mod durable {
+            $($(#[$note])* #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $case() { super::$case(super::Rig::durable().await).await; })*
+        }
+    };
+}
 
 /// A lease that no test outlives.
 pub(crate) const LONG: Duration = Duration::from_secs(600);
