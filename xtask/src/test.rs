@@ -1,11 +1,13 @@
 //! The tests, with what they need.
 
+use std::process::Command;
+
 use anyhow::Result;
 
 use crate::guests;
 use crate::languages;
 use crate::programs;
-use crate::run::{cargo, run};
+use crate::run::{cargo, run, target};
 
 /// Packages whose tests need nothing but Rust, the cloud SDKs not even compiled.
 const EMBEDDED: [&str; 9] = [
@@ -19,6 +21,8 @@ const EMBEDDED: [&str; 9] = [
     "pumphouse-admin",
     "pumphouse",
 ];
+/// What the program that starts the servers is told, so that no test waits for an installation.
+const INSTALL: [&str; 2] = ["install", "all"];
 /// Packages that can leave the cloud transports out.
 const TRANSPORTS_OPTIONAL: [&str; 4] =
     ["pumphouse-conformance", "pumphouse-e2e", "pumphouse-fuzzing", "pumphouse-hostile"];
@@ -27,8 +31,9 @@ const TRANSPORTS_OPTIONAL: [&str; 4] =
 pub(crate) fn everything() -> Result<()> {
     guests::build()?;
     guests::test()?;
-    install_servers()?;
-    run(&mut cargo(&["build", "-p", "pumphouse"]))?;
+    // All at once: a package for itself has other features of its dependencies, which would be compiled again.
+    run(&mut cargo(&["build", "--workspace", "--bins", "--tests"]))?;
+    run(Command::new(target().join("debug/pumphouse-test-brokers")).args(INSTALL))?;
     languages::build(&guests::pumphouse())?;
     programs::test(&["--workspace"], &[])
 }
@@ -49,11 +54,7 @@ pub(crate) fn embedded() -> Result<()> {
 /// The conformance suite alone, writing its table.
 pub(crate) fn write_conformance() -> Result<()> {
     guests::build()?;
-    install_servers()?;
+    run(cargo(&["run", "-p", "pumphouse-test-brokers", "--"]).args(INSTALL))?;
     let mut suite = cargo(&["test", "-p", "pumphouse-conformance"]);
     run(suite.env("PUMPHOUSE_WRITE_CONFORMANCE", "1"))
-}
-
-fn install_servers() -> Result<()> {
-    run(&mut cargo(&["run", "-p", "pumphouse-test-brokers", "--", "install", "all"]))
 }

@@ -12,6 +12,13 @@ const CACHE_VARIABLE: &str = "PUMPHOUSE_TEST_CACHE";
 /// Files of servers that ended without cleaning up are removed after this long.
 const STALE_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// A file system in memory, where there is one.
+const SHARED_MEMORY: &str = "/dev/shm";
+/// What a disk may be full, in percent. RocketMQ takes no messages at 90 and looks every ten seconds.
+const FULLEST: u64 = 80;
+/// What the servers of a few tests write, in bytes.
+const LEAST_ROOM: u64 = 2 << 30;
+
 /// The folder for everything that is fetched.
 pub(crate) fn root() -> PathBuf {
     if let Some(named) = env::var_os(CACHE_VARIABLE) {
@@ -28,13 +35,45 @@ fn workspace() -> PathBuf {
 
 /// A folder for one running server, removed with its handle.
 pub(crate) fn run_directory(server: &'static str) -> Result<tempfile::TempDir, Error> {
-    let runs = root().join("run");
-    std::fs::create_dir_all(&runs).map_err(Error::path("creating", &runs))?;
-    sweep(&runs);
+    directory_in(&root().join("run"), server)
+}
+
+/// The same for a server that takes nothing more on a full disk: in memory where the disk has little room.
+///
+/// # Errors
+/// When there is little room in both.
+pub(crate) fn roomy_directory(server: &'static str) -> Result<tempfile::TempDir, Error> {
+    let disk = root().join("run");
+    let memory = Path::new(SHARED_MEMORY).join("pumphouse-test-servers");
+    if let Some(runs) = [&disk, &memory].into_iter().find(|runs| has_room(runs)) {
+        return directory_in(runs, server);
+    }
+    let detail = format!(
+        "it refuses messages on a disk that is nearly full, and those of {} and {} have less than \
+         {LEAST_ROOM} bytes or are more than {FULLEST} % full; make room, or name another folder \
+         in {CACHE_VARIABLE}",
+        disk.display(),
+        memory.display()
+    );
+    Err(Error::Start { server, detail })
+}
+
+/// Also false where it can't be made or asked.
+fn has_room(folder: &Path) -> bool {
+    let disk = std::fs::create_dir_all(folder).and_then(|()| Ok(rustix::fs::statvfs(folder)?));
+    let Ok(disk) = disk else { return false };
+    let (used, free) = (disk.f_blocks.saturating_sub(disk.f_bfree), disk.f_bavail);
+    let is_full = used.saturating_mul(100) > FULLEST.saturating_mul(used.saturating_add(free));
+    !is_full && free.saturating_mul(disk.f_frsize) >= LEAST_ROOM
+}
+
+fn directory_in(runs: &Path, server: &'static str) -> Result<tempfile::TempDir, Error> {
+    std::fs::create_dir_all(runs).map_err(Error::path("creating", runs))?;
+    sweep(runs);
     tempfile::Builder::new()
         .prefix(&format!("{server}-"))
-        .tempdir_in(&runs)
-        .map_err(Error::path("creating a folder in", &runs))
+        .tempdir_in(runs)
+        .map_err(Error::path("creating a folder in", runs))
 }
 
 /// Best effort: what can't be read or removed now is tried again by the next start.

@@ -39,7 +39,7 @@ impl RocketMq {
     /// says which, and shows the end of the server's output.
     pub async fn start(setup: Setup) -> Result<Self, Error> {
         let jars = install::rocketmq().await?;
-        let folder = cache::run_directory(NAME)?;
+        let folder = cache::roomy_directory(NAME)?;
         let mut servers = Self::prepare(&setup, &jars, folder)?;
         servers.namesrv.spawn()?;
         for broker in &mut servers.brokers {
