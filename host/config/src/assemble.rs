@@ -68,6 +68,7 @@ fn host(section: &Section<'_>, directory: &Path) -> Host {
         guest_threads: section.count("guest_threads"),
         resident_handlers: section.count("resident_handlers").unwrap_or_default(),
         compile: compile(&section.below("compile")),
+        clock_resolution: section.duration("clock_resolution").unwrap_or_default(),
         http_trust: section.below("http").path_value("trust").map(|path| directory.join(path)),
         account_interval: section.duration("account_interval").filter(|every| !every.is_zero()),
         metrics_handlers: section.below("metrics").count("handlers").unwrap_or_default(),

@@ -169,6 +169,7 @@ fn at_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("host.guest_threads", old.host.guest_threads != new.host.guest_threads),
         ("host.resident_handlers", old.host.resident_handlers != new.host.resident_handlers),
         ("host.compile", old.host.compile != new.host.compile),
+        ("host.clock_resolution", old.host.clock_resolution != new.host.clock_resolution),
         ("host.http.trust", old.host.http_trust != new.host.http_trust),
         ("host.account_interval", old.host.account_interval != new.host.account_interval),
         ("host.metrics.handlers", old.host.metrics_handlers != new.host.metrics_handlers),

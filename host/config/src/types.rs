@@ -62,6 +62,8 @@ pub struct Host {
     pub resident_handlers: u32,
     /// `compile`.
     pub compile: Compile,
+    /// `clock_resolution`.
+    pub clock_resolution: Duration,
     /// `http.trust`, with the configuration's directory before it where it was relative.
     pub http_trust: Option<PathBuf>,
     /// `account_interval`; none for `"0s"`.

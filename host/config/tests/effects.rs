@@ -175,12 +175,13 @@ fn fr_31_what_needs_a_new_process_is_named() {
     );
     assert_eq!(
         at_restart(
-            "[host]\nheavy_slots = 1\nresident_handlers = 1\ncompile.memory = \"1GiB\"\naccount_interval = \"0s\"\nmetrics.handlers = 9\nhttp.trust = \"ca.pem\"\n"
+            "[host]\nheavy_slots = 1\nresident_handlers = 1\ncompile.memory = \"1GiB\"\naccount_interval = \"0s\"\nmetrics.handlers = 9\nhttp.trust = \"ca.pem\"\nclock_resolution = \"2ms\"\n"
         ),
         [
             "host.heavy_slots",
             "host.resident_handlers",
             "host.compile",
+            "host.clock_resolution",
             "host.http.trust",
             "host.account_interval",
             "host.metrics.handlers"

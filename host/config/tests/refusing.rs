@@ -109,7 +109,7 @@ fn one_line_for_each_finding_where_there_is_no_terminal() {
     let all = refused("[host]\ngrase = \"1s\"\n");
     assert_eq!(
         all.to_string(),
-        "conf/pumphouse.toml:2:1: error: host.grase: unknown key `grase` in `host`; did you mean `grace`? allowed: `state`, `admin`, `grace`, `log`, `pool_slots`, `heavy_slots`, `guest_threads`, `resident_handlers`, `compile`, `http`, `metrics`, `account_interval`"
+        "conf/pumphouse.toml:2:1: error: host.grase: unknown key `grase` in `host`; did you mean `grace`? allowed: `state`, `admin`, `grace`, `log`, `pool_slots`, `heavy_slots`, `guest_threads`, `resident_handlers`, `compile`, `clock_resolution`, `http`, `metrics`, `account_interval`"
     );
 }
 

@@ -52,6 +52,7 @@ fn a_tenant_that_says_nothing_has_the_defaults() {
     );
     assert_eq!((host.compile.memory_bytes, host.compile.time), (2 << 30, S(120)));
     assert_eq!((host.account_interval, &host.http_trust), (Some(S(60)), &None));
+    assert_eq!(host.clock_resolution, Duration::from_millis(1));
 }
 
 const EVERYTHING: &str = r#"
@@ -62,6 +63,7 @@ compile = { memory = "512MiB", time = "10s" }
 account_interval = "0s"
 metrics.handlers = 5
 http.trust = "ca.pem"
+clock_resolution = "50ms"
 
 [tenants.acme.limits]
 weight = 300
@@ -110,6 +112,7 @@ fn every_key_of_tenants_is_read() {
     assert_eq!((host.heavy_slots, host.resident_handlers, host.metrics_handlers), (8, 10, 5));
     assert_eq!((host.compile.memory_bytes, host.compile.time), (512 << 20, S(10)));
     assert_eq!(host.account_interval, None);
+    assert_eq!(host.clock_resolution, Duration::from_millis(50));
     assert_eq!(host.http_trust.as_deref(), Some(std::path::Path::new("conf/ca.pem")));
     let handler = &config.handlers["acme/orders"];
     assert_eq!((handler.runtime, handler.limits.cpu), (Runtime::Heavy, Some(S(1))));

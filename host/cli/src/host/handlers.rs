@@ -30,6 +30,7 @@ pub(crate) fn settings(config: &Config) -> SandboxSettings {
             ..compile_worker().within(config.host.compile.time)
         }),
         resident: config.host.resident_handlers as usize,
+        clock_resolution: config.host.clock_resolution,
         http_trust: config.host.http_trust.iter().cloned().collect(),
         guest_threads: config.host.guest_threads.map(|threads| threads as usize),
         pool_slots: config.host.pool_slots as usize,

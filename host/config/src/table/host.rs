@@ -73,6 +73,12 @@ pub(super) const KEYS: &[Key] = &[
         "The longest that compiling a component may take.",
     ),
     key(
+        "host.clock_resolution",
+        Kind::Duration { min: 1, max: SECOND },
+        Is("\"1ms\""),
+        "What the clocks step by that handlers see. With a finer one they can measure what others do to the processor.",
+    ),
+    key(
         "host.http.trust",
         Kind::Path,
         Absent("the machine's own alone"),
