@@ -78,9 +78,11 @@ async fn a_call_that_never_gets_an_instance_starves_at_its_deadline() {
     let began = Instant::now();
     let (first, second) = tokio::join!(fault(&handler, ""), fault(&handler, ""));
     assert!(began.elapsed() < Duration::from_millis(1_000), "{:?}", began.elapsed());
-    let starved = if first.kind == FaultKind::Starved { first } else { second };
-    assert_eq!(starved.kind, FaultKind::Starved);
-    assert!(starved.detail.contains("`limits.concurrency`"), "{}", starved.detail);
+    // On a busy machine the one that has the instance may starve, too, for want of a processor.
+    let for_want_of_it = [&first, &second].into_iter().find(|fault| {
+        fault.kind == FaultKind::Starved && fault.detail.contains("`limits.concurrency`")
+    });
+    assert!(for_want_of_it.is_some(), "{first:?}, {second:?}");
 }
 
 /// Dropping the future ends the call and frees its place.

@@ -23,7 +23,6 @@ use crate::pumping::Pumping;
 use crate::report::Line;
 use crate::turns::{Side, turns};
 
-const ROUNDS: usize = 12;
 const LEASE: Duration = Duration::from_secs(60);
 
 /// What is measured of one kind of topic, the same for both sides.
@@ -31,6 +30,7 @@ const LEASE: Duration = Duration::from_secs(60);
 struct Setting {
     who: &'static str,
     kind: Kind,
+    rounds: usize,
     queues: u32,
     messages: usize,
     /// The most messages of one pop.
@@ -44,6 +44,7 @@ struct Setting {
 const NORMAL: Setting = Setting {
     who: "rocketmq, normal",
     kind: Kind::Normal,
+    rounds: 12,
     queues: 8,
     messages: 10_000,
     batch: 32,
@@ -56,6 +57,8 @@ const NORMAL: Setting = Setting {
 const FIFO: Setting = Setting {
     who: "rocketmq, fifo",
     kind: Kind::Fifo,
+    // Neighbours differ by a factor of three.
+    rounds: 40,
     queues: 16,
     messages: 5_000,
     batch: 1,
@@ -102,7 +105,7 @@ impl Bench {
     async fn compare(&self, options: &Options, setting: Setting) -> Result<Vec<Line>> {
         let messages = options.scaled(setting.messages);
         let (mut plain, mut pumped) = (Side::default(), Side::default());
-        for turn in turns(options.scaled(ROUNDS)) {
+        for turn in turns(options.scaled(setting.rounds)) {
             let topic = Topic::new(format!("{:?}-{turn}", setting.kind), setting);
             self.server.fill(&topic, messages).await?;
             let (side, (sample, requests)) = if turn.is_pump() {
