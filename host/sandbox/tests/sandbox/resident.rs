@@ -169,7 +169,7 @@ async fn fr_27_a_call_ends_in_the_component_that_it_began_with() {
     let sandbox = scene.sandbox(1);
     let spec = common::spec("slow", &common::guest("conformance"));
     let slow = sandbox.load(spec).await.unwrap();
-    let body = r#"{"do":"sleep","ms":700,"then":{"do":"reject","text":"still here"}}"#;
+    let body = r#"{"do":"sleep","ms":4000,"then":{"do":"reject","text":"still here"}}"#;
     let version = slow.begin();
     let running = tokio::spawn(async move { version.call(invocation("m", body)).await });
     tokio::time::sleep(Duration::from_millis(200)).await;
