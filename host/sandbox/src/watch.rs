@@ -4,9 +4,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
-
 use crate::errors::SandboxError;
+use crate::meter::thread_time;
 
 const NAME: &str = "pumphouse-watch";
 
@@ -64,12 +63,6 @@ fn watch<T>(
 fn step_of(interval: Duration, computed: Duration, files: usize) -> Duration {
     let round = interval.max(computed.saturating_mul(ROUND_PER_CPU));
     round / u32::try_from(files.div_ceil(SLICE).max(1)).unwrap_or(u32::MAX)
-}
-
-fn thread_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 #[cfg(test)]

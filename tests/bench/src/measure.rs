@@ -32,9 +32,7 @@ impl Stopwatch {
 
 /// What `getrusage` gives, user and system together, in nanoseconds.
 fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
+    clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap_or_default()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a count of messages is far below 2^52")]

@@ -143,7 +143,7 @@ impl Stage {
         let handler = self.sandbox.load(spec_of(row, path)).await?;
         let invocation = invocation((row.message)());
         let mut contained = Duration::ZERO;
-        let (solo, mut cpu) = (Instant::now(), processor_time());
+        let (solo, before) = (Instant::now(), processor_time());
         let mut calls = 0;
         while calls < SOLO_CALLS || solo.elapsed() < SOLO {
             let began = Instant::now();
@@ -152,7 +152,7 @@ impl Stage {
             calls += 1;
         }
         // With what the host does for a call: of one that traps at once, that is most of it.
-        cpu = processor_time().saturating_sub(cpu);
+        let cpu = processor_time().saturating_sub(before);
         let calls = u32::try_from(calls)?;
         let each = cpu / calls;
         let busy = self.busy("honest").await?;
@@ -273,9 +273,7 @@ fn invocation(message: Outgoing) -> Invocation {
 
 /// Of this process, user and system together.
 fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
+    clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap_or_default()
 }
 
 fn p99(mut took: Vec<Duration>) -> Result<Duration> {

@@ -51,7 +51,5 @@ fn call(plugin: &mut Plugin) -> Result<()> {
 }
 
 fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ProcessCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
-    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or_default())
+    clock_gettime(ClockId::ProcessCPUTime).try_into().unwrap_or_default()
 }
