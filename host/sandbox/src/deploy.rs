@@ -1,7 +1,9 @@
 //! From a file to a version that can be called: read, compiled, checked, linked.
 
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::{self, ScopedJoinHandle};
 
 use tokio::sync::Semaphore;
 
@@ -16,12 +18,17 @@ use crate::reuse::Shelf;
 use crate::services::Services;
 use crate::settings::HandlerSpec;
 use crate::version::{Code, LoadedVersion};
+use crate::worker::LOW_PRIORITY;
 use crate::{digest, fit, load, needs};
 
 /// What `\0asm` is followed by in a component, and in a core module.
 const MAGIC: &[u8] = b"\0asm";
 const COMPONENT: [u8; 4] = [0x0d, 0, 1, 0];
 const CORE_MODULE: [u8; 4] = [1, 0, 0, 0];
+
+/// In bytes; what is digested within a millisecond or two is not worth a thread.
+const LARGE: u64 = 1 << 20;
+const LOOKING: &str = "pumphouse-look";
 
 /// What was found in a handler's file.
 pub(crate) enum Found {
@@ -87,7 +94,32 @@ async fn read(
     // A few at once: many deploys do not hold up the load of a component that a message waits for.
     let _turn = machine.deploying.acquire().await;
     let (there, its, known) = (machine.clone(), spec.clone(), known.map(str::to_owned));
-    blocking(machine, &spec.component, move || look_into(&there, &its, known.as_deref())).await
+    blocking(machine, &spec.component, move || look_aside(&there, &its, known.as_deref())).await
+}
+
+/// Looks into a large file at low priority: reading and digesting one takes a processor for as long as thousands of
+/// calls do, and a tenant may deploy as many as it likes.
+fn look_aside(
+    machine: &Machine,
+    spec: &Arc<HandlerSpec>,
+    known: Option<&str>,
+) -> Result<(Read, Look), DeployError> {
+    if !Look::at(&spec.component).is_larger_than(LARGE) {
+        return look_into(machine, spec, known);
+    }
+    thread::scope(|scope| {
+        let aside = thread::Builder::new().name(LOOKING.to_owned()).spawn_scoped(scope, || {
+            // At ordinary priority it does the same.
+            let _ = rustix::process::setpriority_process(None, LOW_PRIORITY);
+            look_into(machine, spec, known)
+        });
+        match aside.map(ScopedJoinHandle::join) {
+            Ok(Ok(found)) => found,
+            Ok(Err(panic)) => resume_unwind(panic),
+            // No thread is to be had: here, then.
+            Err(_) => look_into(machine, spec, known),
+        }
+    })
 }
 
 fn look_into(

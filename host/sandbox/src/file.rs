@@ -21,6 +21,11 @@ impl Look {
         fs::metadata(path).as_ref().map_or(Self::Missing, Self::of)
     }
 
+    /// Whether there is one of more bytes.
+    pub(crate) fn is_larger_than(self, bytes: u64) -> bool {
+        matches!(self, Self::There { size, .. } if size > bytes)
+    }
+
     fn of(found: &Metadata) -> Self {
         Self::There {
             device: found.dev(),

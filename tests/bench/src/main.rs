@@ -41,9 +41,8 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|first| first == compile::WORKER) {
         return pumphouse_sandbox::compile_worker(arguments);
     }
-    let mut arguments = std::env::args().skip(1);
-    if arguments.next().is_some_and(|first| first == many::PREPARE) {
-        return ended(many::prepare(&arguments.collect::<Vec<_>>()));
+    if let Some(part) = many::part(&std::env::args().skip(1).collect::<Vec<_>>()) {
+        return ended(part);
     }
     let Some(options) = Options::parse(std::env::args().skip(1)) else {
         eprint!("{}", options::USAGE);

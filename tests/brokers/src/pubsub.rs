@@ -28,10 +28,23 @@ impl PubsubEmulator {
     /// When the emulator or Java is missing, or it does not come up; the error says what brings
     /// it, or shows the end of its output.
     pub async fn start() -> Result<Self, Error> {
+        Self::with(&JVM).await
+    }
+
+    /// Like [`PubsubEmulator::start`], with the memory and the compiler that Google's own script leaves to it: with
+    /// little of both it mostly collects garbage, and the more so the more messages are out at once.
+    ///
+    /// # Errors
+    /// As [`PubsubEmulator::start`].
+    pub async fn start_as_shipped() -> Result<Self, Error> {
+        Self::with(&[]).await
+    }
+
+    async fn with(jvm: &'static [&'static str]) -> Result<Self, Error> {
         let script = sdk::pubsub_script()?;
         let java = install::java(NAME)?;
         let mut server = Server::prepare(NAME, Probe::Root, |folder, port| {
-            Ok(launch(script, java, folder, port))
+            Ok(launch(script, java, jvm, folder, port))
         })?;
         server.start().await?;
         Ok(Self { server })
@@ -71,13 +84,13 @@ impl PubsubEmulator {
 }
 
 /// Java itself where its program is found, else the script, which becomes Java.
-fn launch(script: PathBuf, java: PathBuf, folder: PathBuf, port: u16) -> Launch {
+fn launch(script: PathBuf, java: PathBuf, jvm: &[&str], folder: PathBuf, port: u16) -> Launch {
     let log = folder.join("output.log");
     let address = ["--host=127.0.0.1".into(), format!("--port={port}").into()];
     let Some(jar) = sdk::pubsub_jar(&script) else {
         return Launch { server: NAME, program: script, arguments: address.into(), folder, log };
     };
-    let mut arguments: Vec<OsString> = JVM.iter().map(Into::into).collect();
+    let mut arguments: Vec<OsString> = jvm.iter().map(Into::into).collect();
     arguments.extend(["-jar".into(), jar.into()]);
     arguments.extend(address);
     Launch { server: NAME, program: java, arguments, folder, log }

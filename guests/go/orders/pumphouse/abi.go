@@ -3,6 +3,9 @@
 package pumphouse
 
 import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 	"time"
 	"unsafe"
@@ -69,7 +72,34 @@ var startup struct {
 // kept holds what the host wrote for a call, until the call is over.
 var kept [][]byte
 
-func init() { startup.over = true }
+func init() {
+	startup.over = true
+	debug.SetGCPercent(-1)
+}
+
+// Collecting garbage asks for the time, which no component may do while the host writes a message into it: it would
+// trap. So the collector never begins by itself, but here, at the beginning of a call.
+
+// As in Go itself: nothing is collected below it, and then when the heap has doubled.
+const leastHeap = 4 << 20
+
+var (
+	heap      = []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	collectAt = uint64(leastHeap)
+)
+
+func collect() {
+	if heapSize() < collectAt {
+		return
+	}
+	runtime.GC()
+	collectAt = max(2*heapSize(), leastHeap)
+}
+
+func heapSize() uint64 {
+	metrics.Read(heap)
+	return heap[0].Value.Uint64()
+}
 
 //go:wasmexport cabi_realloc
 //go:nosplit
@@ -147,6 +177,7 @@ func handle(from unsafe.Pointer) unsafe.Pointer {
 	if handler == nil {
 		panic("no handler was named: call pumphouse.Handle in an init function")
 	}
+	collect()
 	outcome := decide(handler((*abiMessage)(from).message()))
 	if outcome.kind == rejected {
 		answer.description = strings.ToValidUTF8(outcome.description, "\uFFFD")

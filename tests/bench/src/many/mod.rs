@@ -7,12 +7,13 @@ mod idle;
 mod process;
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use pumphouse_contract::Outcome;
 use pumphouse_contract::ports::Handler;
@@ -28,7 +29,9 @@ use crate::options::Options;
 use crate::report::{Line, Target};
 
 /// The argument with which this program only compiles and fills the cache.
-pub(crate) const PREPARE: &str = "many-prepare";
+const PREPARE: &str = "many-prepare";
+/// The argument with which it only registers what the cache holds.
+const REGISTER: &str = "many-register";
 
 const HANDLERS: usize = 10_000;
 const TENANTS: usize = 1_000;
@@ -46,7 +49,7 @@ const MOST_WATCHING: f64 = 1.0;
 
 pub(crate) fn run(options: &Options) -> Result<Vec<Line>> {
     pumphouse_sandbox::raise_open_files();
-    let runtime = Builder::new_multi_thread().thread_name("bench-io").enable_all().build()?;
+    let runtime = runtime()?;
     let built = std::env::current_exe()?;
     let disk = built.parent().unwrap_or(Path::new("."));
     let mut lines = Vec::new();
@@ -72,24 +75,54 @@ struct Fleet {
     home: PathBuf,
 }
 
-/// In a process of its own: compiles all components of a folder.
-pub(crate) fn prepare(arguments: &[String]) -> Result<()> {
-    let [guest, many, home] = arguments else { anyhow::bail!("not for people") };
-    let guest = Guest::ALL.into_iter().find(|one| one.label() == guest).context("no such guest")?;
-    let resident = SandboxSettings::default().resident;
-    let fleet = Fleet { guest, many: many.parse()?, resident, home: home.into() };
-    fs::create_dir_all(fleet.components())?;
-    for number in 0..fleet.many {
-        fs::write(fleet.component(number), guests::numbered(guest, number)?)?;
+/// Does a part of the work in a process of its own, whose memory is nobody else's, where the arguments say so.
+pub(crate) fn part(arguments: &[String]) -> Option<Result<()>> {
+    let (first, rest) = arguments.split_first()?;
+    match first.as_str() {
+        PREPARE => Some(Fleet::of(rest).and_then(|fleet| fleet.prepare())),
+        REGISTER => Some(Fleet::of(rest).and_then(|fleet| fleet.print_registering())),
+        _ => None,
     }
-    let runtime = Builder::new_multi_thread().enable_all().build()?;
-    let sandbox = fleet.sandbox()?;
-    runtime.block_on(fleet.register(&sandbox))?;
-    sandbox.shutdown();
-    Ok(())
 }
 
 impl Fleet {
+    fn of(arguments: &[String]) -> Result<Self> {
+        let [guest, many, home] = arguments else { bail!("not for people") };
+        let guest = Guest::ALL.into_iter().find(|one| one.label() == guest);
+        let guest = guest.context("no such guest")?;
+        let resident = SandboxSettings::default().resident;
+        Ok(Self { guest, many: many.parse()?, resident, home: home.into() })
+    }
+
+    /// Compiles all components of a folder.
+    fn prepare(&self) -> Result<()> {
+        fs::create_dir_all(self.components())?;
+        for number in 0..self.many {
+            fs::write(self.component(number), guests::numbered(self.guest, number)?)?;
+        }
+        let sandbox = self.sandbox()?;
+        runtime()?.block_on(self.register(&sandbox, 0..self.many))?;
+        sandbox.shutdown();
+        Ok(())
+    }
+
+    /// Prints how many a second are registered, and the KiB of each, where one alone has room to be loaded.
+    #[expect(clippy::print_stdout, reason = "the answer of this process")]
+    fn print_registering(&self) -> Result<()> {
+        let sandbox = Self { resident: 1, home: self.home.clone(), ..*self }.sandbox()?;
+        let runtime = runtime()?;
+        let before = Census::now()?;
+        let began = Instant::now();
+        let handlers = runtime.block_on(self.register(&sandbox, 0..self.many))?;
+        let a_second = float(self.many) / began.elapsed().as_secs_f64();
+        let each = Census::now()?.anonymous_over(&before) / float(self.many);
+        ensure!(sandbox.resident() <= 1, "{} were loaded", sandbox.resident());
+        println!("{a_second} {each}");
+        drop(handlers);
+        sandbox.shutdown();
+        Ok(())
+    }
+
     fn components(&self) -> PathBuf {
         self.home.join("components")
     }
@@ -104,8 +137,12 @@ impl Fleet {
         Ok(Sandbox::new(SandboxSettings { cache, resident, ..SandboxSettings::default() })?)
     }
 
-    async fn register(&self, sandbox: &Sandbox) -> Result<Vec<Arc<LoadedHandler>>> {
-        let loads = stream::iter(0..self.many).map(|number| {
+    async fn register(
+        &self,
+        sandbox: &Sandbox,
+        which: Range<usize>,
+    ) -> Result<Vec<Arc<LoadedHandler>>> {
+        let loads = stream::iter(which).map(|number| {
             let name = format!("tenant-{}/handler-{number}", number % TENANTS);
             sandbox.load(HandlerSpec::new(name, self.component(number)))
         });
@@ -118,77 +155,84 @@ impl Fleet {
 
     fn measure(&self, runtime: &Runtime) -> Result<Vec<Line>> {
         let preparing = Instant::now();
-        let prepared = Command::new("/proc/self/exe")
-            .args([PREPARE, self.guest.label(), &self.many.to_string()])
-            .arg(&self.home)
-            .status()?;
-        ensure!(prepared.success(), "the components could not be compiled");
+        self.child(PREPARE)?;
         let each = preparing.elapsed().as_secs_f64() * 1e3 / float(self.many);
         let mut lines = vec![Line::figure(self.name("made and compiled, each"), "ms", each)];
+        lines.extend(self.of_registered()?);
         let sandbox = self.sandbox()?;
-        lines.extend(self.of_registering(runtime, &sandbox)?);
-        sandbox.shutdown();
-        Ok(lines)
-    }
-
-    fn of_registering(&self, runtime: &Runtime, sandbox: &Sandbox) -> Result<Vec<Line>> {
         let before = Census::now()?;
-        let began = Instant::now();
-        let handlers = runtime.block_on(self.register(sandbox))?;
-        let a_second = float(self.many) / began.elapsed().as_secs_f64();
-        let registered = Census::now()?;
-        ensure!(sandbox.resident() == 0, "{} were loaded", sandbox.resident());
-        let each = registered.anonymous_over(&before) / float(self.many);
-        let mut lines = vec![
-            Line::figure(self.name("registered from the cache"), "/s", a_second)
-                .target(Target::AtLeast(LEAST_A_SECOND)),
-            Line::figure(self.name("memory of one that is not resident"), "KiB", each),
-        ];
-        lines.extend(self.of_residents(runtime, sandbox, &handlers, &registered)?);
+        let resident = self.resident.min(self.many);
+        let mut handlers = runtime.block_on(self.register(&sandbox, 0..resident))?;
+        lines.extend(self.of_residents(runtime, &sandbox, &handlers, &before)?);
+        handlers.extend(runtime.block_on(self.register(&sandbox, resident..self.many))?);
         lines.extend(self.of_cold_ones(runtime, &handlers)?);
         lines.push(self.of_watching());
         let began = Instant::now();
         drop(handlers);
         let dropped = began.elapsed().as_secs_f64() * 1e6 / float(self.many);
         lines.push(Line::figure(self.name("dropping one"), "µs", dropped));
+        sandbox.shutdown();
         Ok(lines)
     }
 
-    /// Loads as many as stay, by a call of each.
+    /// Runs this program for a part of the work, and gives what it printed.
+    fn child(&self, part: &str) -> Result<String> {
+        let output = Command::new("/proc/self/exe")
+            .args([part, self.guest.label(), &self.many.to_string()])
+            .arg(&self.home)
+            .stderr(Stdio::inherit())
+            .output()?;
+        ensure!(output.status.success(), "{part} of {} failed", self.guest.label());
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// Those that are not in memory.
+    fn of_registered(&self) -> Result<Vec<Line>> {
+        let printed = self.child(REGISTER)?;
+        let figures: Vec<f64> =
+            printed.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+        let [a_second, each] = figures[..] else { bail!("{REGISTER} printed {printed:?}") };
+        Ok(vec![
+            Line::figure(self.name("registered from the cache"), "/s", a_second)
+                .target(Target::AtLeast(LEAST_A_SECOND)),
+            Line::figure(self.name("memory of one that is not resident"), "KiB", each),
+        ])
+    }
+
+    /// As many as stay in memory, each of which was called.
     fn of_residents(
         &self,
         runtime: &Runtime,
         sandbox: &Sandbox,
         handlers: &[Arc<LoadedHandler>],
-        registered: &Census,
+        before: &Census,
     ) -> Result<Vec<Line>> {
-        let most = self.resident;
         runtime.block_on(async {
-            for handler in handlers.iter().take(most) {
+            for handler in handlers {
                 call(handler).await?;
             }
             anyhow::Ok(())
         })?;
         let (census, resident) = (Census::now()?, sandbox.resident());
-        ensure!(resident == most.min(self.many), "{resident} are resident");
+        ensure!(resident == handlers.len(), "{resident} are resident");
         let each = |over: f64| over / float(resident);
         Ok(vec![
             Line::figure(self.name("resident"), "", float(resident)),
             Line::figure(
                 self.name("anonymous memory of a resident one"),
                 "KiB",
-                each(census.anonymous_over(registered)),
+                each(census.anonymous_over(before)),
             )
             .target(Target::AtMost(MOST_KIB)),
             Line::figure(
                 self.name("open files of a resident one"),
                 "",
-                each(float(census.files) - float(registered.files)),
+                each(float(census.files) - float(before.files)),
             ),
             Line::figure(
                 self.name("memory maps of a resident one"),
                 "",
-                each(float(census.maps) - float(registered.maps)),
+                each(float(census.maps) - float(before.maps)),
             ),
             Line::figure(self.name("open files in all"), "", float(census.files)),
             Line::figure(self.name("memory maps in all"), "", float(census.maps)),
@@ -237,6 +281,10 @@ impl Fleet {
         Line::figure(self.name("idle, with all files watched"), "% of a core", percent)
             .target(Target::AtMost(MOST_WATCHING))
     }
+}
+
+fn runtime() -> Result<Runtime> {
+    Ok(Builder::new_multi_thread().thread_name("bench-io").enable_all().build()?)
 }
 
 async fn call(handler: &LoadedHandler) -> Result<Duration> {

@@ -1,4 +1,4 @@
-//! What a good consumer looks like that someone writes by hand on the raw API: several loops, each of which pulls a
+//! What a good consumer looks like that someone writes by hand on the raw API: a loop or several, each of which pulls a
 //! batch, handles its messages at once, acknowledges them in one request, and begins again.
 
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use tokio::time::timeout;
 use tonic::Request;
 use tonic::transport::Channel;
 
+use super::BATCH;
 use super::server::connect;
-use super::{BATCH, POLLERS};
 use crate::measure::{Sample, Stopwatch};
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -44,11 +44,12 @@ impl Client {
     }
 }
 
-/// Handles and acknowledges so many messages; gives what each cost.
+/// Handles and acknowledges so many messages in so many loops; gives what each cost.
 pub(super) async fn consume(
     client: &Client,
     subscription: &str,
     messages: usize,
+    pollers: usize,
 ) -> Result<Sample> {
     let consumer = Arc::new(Consumer {
         client: client.clone(),
@@ -57,15 +58,15 @@ pub(super) async fn consume(
         finished: Notify::new(),
     });
     let watch = Stopwatch::start();
-    let mut pollers = JoinSet::new();
-    for _ in 0..POLLERS {
+    let mut loops = JoinSet::new();
+    for _ in 0..pollers {
         let consumer = consumer.clone();
-        pollers.spawn(async move { consumer.poll().await });
+        loops.spawn(async move { consumer.poll().await });
     }
     let ended = async {
         tokio::select! {
             () = consumer.finished.notified() => Ok(()),
-            Some(ended) = pollers.join_next() => ended?,
+            Some(ended) = loops.join_next() => ended?,
         }
     };
     timeout(PATIENCE, ended).await.context("the plain consumer stands still")??;

@@ -36,7 +36,7 @@ pub(super) struct Filled {
 
 impl Server {
     pub(super) async fn start() -> Result<Self> {
-        let emulator = PubsubEmulator::start().await?;
+        let emulator = PubsubEmulator::start_as_shipped().await?;
         let channel = connect(&emulator.endpoint()).await?;
         let publisher = PublisherClient::new(channel.clone());
         Ok(Self { emulator, publisher, subscriber: SubscriberClient::new(channel) })
