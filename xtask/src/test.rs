@@ -27,6 +27,14 @@ const INSTALL: [&str; 2] = ["install", "all"];
 const TRANSPORTS_OPTIONAL: [&str; 4] =
     ["pumphouse-conformance", "pumphouse-e2e", "pumphouse-fuzzing", "pumphouse-hostile"];
 
+/// Tells the tests which binary to start: with `-p pumphouse` they would compile one anew, and most of its dependencies
+/// with it.
+const BINARY: &str = "PUMPHOUSE_BINARY";
+
+fn built() -> String {
+    guests::pumphouse().display().to_string()
+}
+
 /// Everything, against real servers.
 pub(crate) fn everything() -> Result<()> {
     guests::build()?;
@@ -35,7 +43,7 @@ pub(crate) fn everything() -> Result<()> {
     run(&mut cargo(&["build", "--workspace", "--bins", "--tests"]))?;
     run(Command::new(target().join("debug/pumphouse-test-brokers")).args(INSTALL))?;
     languages::build(&guests::pumphouse())?;
-    programs::test(&["--workspace"], &[])
+    programs::test(&["--workspace"], &[(BINARY, &built())])
 }
 
 /// What needs Rust alone.
@@ -48,7 +56,7 @@ pub(crate) fn embedded() -> Result<()> {
     let mut arguments = vec!["--no-default-features"];
     let packages = EMBEDDED.iter().chain(&TRANSPORTS_OPTIONAL);
     arguments.extend(packages.flat_map(|package| ["-p", *package]));
-    programs::test(&arguments, &[("PUMPHOUSE_ONLY", "embedded")])
+    programs::test(&arguments, &[("PUMPHOUSE_ONLY", "embedded"), (BINARY, &built())])
 }
 
 /// The conformance suite alone, writing its table.

@@ -22,8 +22,9 @@ use crate::settings::HandlerSpec;
 /// How long a load that failed is not tried again: those who waited for it fail with it.
 const AFTER_A_FAILURE: Duration = Duration::from_secs(1);
 
-/// So many at once make room, beyond the one that is needed: to find the oldest is to look at all.
-const SPARE: usize = 32;
+/// This part of them makes room at once, beyond the one that is needed: to find the oldest is to look at all. A larger
+/// part would be unmapped while those that took its place wait for their own mapping.
+const SPARE: usize = 256;
 
 /// A component that can be instantiated.
 pub(crate) struct Loaded {

@@ -1,6 +1,6 @@
 //! One handler in every language: the vectors of guests/vectors, by components as `cargo xtask guests --all` builds them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use pumphouse_contract::ports::{Handler, Invocation};
 use pumphouse_contract::{Count, Message, Outcome, Timestamp};
-use pumphouse_sandbox::{HandlerSpec, Instances, Limits};
+use pumphouse_sandbox::{HandlerSpec, Instances, Limits, LoadedHandler};
 use serde::Deserialize;
 
 use crate::common::{self, root};
@@ -89,29 +89,12 @@ fn is(outcome: &Outcome, wanted: &Wanted) -> bool {
 }
 
 /// Every vector, three times, by fresh instances and by one that is kept.
-#[expect(clippy::print_stderr, reason = "what is left out is said")]
 async fn holds(language: &str, component: PathBuf) {
-    if !component.exists() {
-        assert!(
-            std::env::var_os(ALL).is_none(),
-            "{} is missing: run `cargo xtask guests --all`",
-            component.display()
-        );
-        eprintln!(
-            "skipped: no handler in {language} is built; `cargo xtask guests --all` builds it"
-        );
+    if !is_built(language, &component) {
         return;
     }
     for instances in [Instances::Fresh, Instances::REUSED] {
-        let limits = Limits { deadline: Duration::from_secs(60), ..Limits::default() };
-        let name = format!("orders-{language}");
-        let spec = HandlerSpec {
-            limits,
-            instances: Some(instances),
-            grants: Default::default(),
-            ..common::spec(&name, &component)
-        };
-        let handler = common::shared().load(spec).await.unwrap();
+        let handler = load(language, &component, instances).await;
         for _ in 0..3 {
             for Vector { name, message, outcome } in vectors() {
                 let result = handler.begin().call(invocation(message)).await.result;
@@ -120,6 +103,44 @@ async fn holds(language: &str, component: PathBuf) {
             }
         }
     }
+}
+
+/// A kept instance whose runtime has garbage to collect many times over.
+async fn lasts(language: &str) {
+    let component = built(language);
+    if !is_built(language, &component) {
+        return;
+    }
+    let handler = load(language, &component, Instances::REUSED).await;
+    let note = "n".repeat(16 * 1_024);
+    let body = format!(r#"{{"id":"A-1","quantity":2,"note":"{note}"}}"#);
+    for call in 1..=800 {
+        let described = Described { id: "m-1".into(), body: body.clone(), ..Described::default() };
+        let result = handler.begin().call(invocation(described)).await.result;
+        assert_eq!(result, Ok(Outcome::Ack), "{language}, call {call}");
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "what is left out is said")]
+fn is_built(language: &str, component: &Path) -> bool {
+    if component.exists() {
+        return true;
+    }
+    let may_miss = std::env::var_os(ALL).is_none();
+    assert!(may_miss, "{} is missing: run `cargo xtask guests --all`", component.display());
+    eprintln!("skipped: no handler in {language} is built; `cargo xtask guests --all` builds it");
+    false
+}
+
+async fn load(language: &str, component: &Path, instances: Instances) -> Arc<LoadedHandler> {
+    let limits = Limits { deadline: Duration::from_secs(60), ..Limits::default() };
+    let spec = HandlerSpec {
+        limits,
+        instances: Some(instances),
+        grants: Default::default(),
+        ..common::spec(&format!("orders-{language}"), component)
+    };
+    common::shared().load(spec).await.unwrap()
 }
 
 fn built(language: &str) -> PathBuf {
@@ -154,4 +175,25 @@ async fn a_handler_in_typescript_answers_every_vector() {
 #[tokio::test]
 async fn a_handler_in_python_answers_every_vector() {
     holds("python", built("python")).await;
+}
+
+/// Go's collector asks for the time, which traps while the host writes a message into the component.
+#[tokio::test]
+async fn a_kept_handler_in_go_collects_its_garbage() {
+    lasts("go").await;
+}
+
+#[tokio::test]
+async fn a_kept_handler_in_c_frees_what_it_took() {
+    lasts("c").await;
+}
+
+#[tokio::test]
+async fn a_kept_handler_in_javascript_collects_its_garbage() {
+    lasts("js").await;
+}
+
+#[tokio::test]
+async fn a_kept_handler_in_python_collects_its_garbage() {
+    lasts("python").await;
 }
