@@ -16,10 +16,20 @@ pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
+/// How the variables begin that tell a program of its own package.
+const OWN: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+
 /// A cargo command at the top of the repository.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
+    // Build scripts look at what cargo says of this program's own package, and what depends on them would be compiled
+    // anew by whoever starts cargo from elsewhere.
+    for (name, _) in std::env::vars_os() {
+        if OWN.iter().any(|own| name.as_encoded_bytes().starts_with(own.as_bytes())) {
+            command.env_remove(name);
+        }
+    }
     command
 }
 

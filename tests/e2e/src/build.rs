@@ -77,6 +77,13 @@ fn build() -> PathBuf {
             }
         }
     }
+    // Build scripts look at what is said of this package, and what depends on them would be compiled anew.
+    for (name, _) in std::env::vars_os() {
+        let bytes = name.as_encoded_bytes();
+        if bytes.starts_with(b"CARGO_PKG_") || bytes.starts_with(b"CARGO_MANIFEST_") {
+            cargo.env_remove(name);
+        }
+    }
     let output = cargo.current_dir(root()).stderr(Stdio::inherit()).output().expect("cargo runs");
     assert!(output.status.success(), "the binary does not build");
     let text = String::from_utf8(output.stdout).expect("text");

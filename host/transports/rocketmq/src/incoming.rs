@@ -99,10 +99,7 @@ fn message(frame: Frame, reading: Reading) -> (Message, Option<String>) {
     let mut ordering_key = group.filter(|group| !group.is_empty());
     let mut headers = headers(properties);
     if undecodable.is_none() {
-        if reading.rejected {
-            packed::undo(&mut headers, &mut ordering_key, &mut body);
-        }
-        packed::uncover(&mut headers, &mut body);
+        packed::restore(reading.rejected, &mut headers, &mut ordering_key, &mut body);
     }
     let content_type = take_content_type(&mut headers);
     let published_at = u64::try_from(born_timestamp).ok().filter(|at| *at > 0).map(Timestamp);

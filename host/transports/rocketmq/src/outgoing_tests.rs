@@ -72,8 +72,7 @@ pub(crate) fn received(wire: &Wire) -> Outgoing {
     let mut headers: Headers = plain.collect();
     let group = stored.iter().find(|(name, _)| name == GROUP).map(|(_, value)| value.clone());
     let (mut ordering_key, mut body) = (group, wire.body.clone());
-    packed::undo(&mut headers, &mut ordering_key, &mut body);
-    packed::uncover(&mut headers, &mut body);
+    packed::restore(true, &mut headers, &mut ordering_key, &mut body);
     Outgoing { headers, ordering_key, body, ..Outgoing::default() }
 }
 
@@ -246,8 +245,7 @@ fn c_7_foreign_properties_of_our_names_are_left_alone() {
     let undone = |pairs: &[(&str, &str)], body: &'static str| {
         let mut headers: Headers = pairs.iter().copied().collect();
         let (mut key, mut body) = (Some("k".to_owned()), Bytes::from_static(body.as_bytes()));
-        packed::undo(&mut headers, &mut key, &mut body);
-        packed::uncover(&mut headers, &mut body);
+        packed::restore(true, &mut headers, &mut key, &mut body);
         (headers, key, body)
     };
     let packed = r#"{"headers":[["a","String","b"]],"orderingKey":"other"}"#;
@@ -307,6 +305,20 @@ fn a_message_of_nothing_is_marked() {
     }
     let large = Outgoing { body: vec![0; MOST_BODY + 1].into(), ..Outgoing::default() };
     assert!(normal(large).expect_err("refused").contains("16252928"));
+}
+
+/// C-11: the mark of an empty body is told from the original's own header of its name.
+#[test]
+fn c_11_a_header_named_as_the_mark_is_kept_beside_it() {
+    for body in ["", EMPTY_BODY, "body"] {
+        for value in [EMPTY, "other"] {
+            let own: Headers = [(ENCODING, value), (ENCODING, "again")].into_iter().collect();
+            let sent = copy_of(own, body.as_bytes());
+            let read = received(&normal(sent.clone()).expect("it fits"));
+            assert_eq!(sorted(&read.headers), sorted(&sent.headers), "{body:?}, {value:?}");
+            assert_eq!(read.body, sent.body, "{value:?}");
+        }
+    }
 }
 
 /// By name: properties have no order.

@@ -14,29 +14,42 @@ pub(crate) const EMPTY_BODY: &str = " ";
 /// The metadata that may be empty, which no property can be.
 const MAYBE_EMPTY: [&str; 2] = [names::ORIGINAL_MESSAGE_TYPE, names::REJECTION_MESSAGE];
 
-/// Takes off what marks a body of nothing. Where a source knows rejected copies, after [`undo`].
-pub(crate) fn uncover(headers: &mut Headers, body: &mut Bytes) {
+/// Makes a message what it was before it was sent. The headers are all properties that are none of RocketMQ's own,
+/// `content-type` included. What was packed in a rejected copy is undone for a source that knows them (C-7); nothing is
+/// touched where it is no copy, or the property none of ours.
+pub(crate) fn restore(
+    knows_copies: bool,
+    headers: &mut Headers,
+    ordering_key: &mut Option<String>,
+    body: &mut Bytes,
+) {
+    let packed = if knows_copies { take(headers, body) } else { None };
+    // Behind the body nothing is left by now, and the original's own header of that name is not there yet.
+    uncover(headers, body);
+    if let Some(packed) = packed {
+        unpack(headers, ordering_key, packed);
+    }
+}
+
+/// Takes off what marks a body of nothing.
+fn uncover(headers: &mut Headers, body: &mut Bytes) {
     if headers.text(ENCODING) == Some(EMPTY) && body == EMPTY_BODY.as_bytes() {
         headers.remove(ENCODING);
         body.clear();
     }
 }
 
-/// Undoes what was packed in a rejected copy, for a source that knows them (C-7). The headers are all properties that
-/// are none of RocketMQ's own, `content-type` included. Nothing is touched where it is no copy, or the property none
-/// of ours.
-pub(crate) fn undo(headers: &mut Headers, ordering_key: &mut Option<String>, body: &mut Bytes) {
+/// What was packed in a copy, taken off its body.
+fn take(headers: &mut Headers, body: &mut Bytes) -> Option<Packed> {
     if !is_routed_copy(headers) {
-        return;
+        return None;
     }
     for name in MAYBE_EMPTY {
         if headers.get(name).is_none() {
             headers.set(name, "");
         }
     }
-    if let Some(packed) = headers.text(PACKED).and_then(|text| Packed::take(text, body)) {
-        unpack(headers, ordering_key, packed);
-    }
+    headers.text(PACKED).and_then(|text| Packed::take(text, body))
 }
 
 fn unpack(headers: &mut Headers, ordering_key: &mut Option<String>, packed: Packed) {
