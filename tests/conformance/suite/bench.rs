@@ -18,7 +18,7 @@ use crate::rows::{Names, Place, QueueFacts, Rig, Wants};
 use crate::world::World;
 
 /// How long anything may take that is sure to happen.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(15);
 
 /// The lease under which a case itself looks at messages.
