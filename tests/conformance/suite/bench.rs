@@ -18,7 +18,7 @@ use crate::rows::{Names, Place, QueueFacts, Rig, Wants};
 use crate::world::World;
 
 /// How long anything may take that is sure to happen.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(15);
 
 /// The lease under which a case itself looks at messages.
@@ -295,10 +295,19 @@ pub(crate) async fn settle(source: &dyn Source, delivery: &Delivery, action: Act
 }
 
 /// Waits until something is so.
-pub(crate) async fn until(what: &str, mut so: impl FnMut() -> bool) -> Result<()> {
+pub(crate) async fn until(what: &str, so: impl FnMut() -> bool) -> Result<()> {
+    within(PATIENCE, what, so).await
+}
+
+/// Waits until something is so, for so long at most.
+pub(crate) async fn within(
+    patience: Duration,
+    what: &str,
+    mut so: impl FnMut() -> bool,
+) -> Result<()> {
     let began = Instant::now();
     while !so() {
-        ensure!(began.elapsed() < PATIENCE, "never came true in {PATIENCE:?}: {what}");
+        ensure!(began.elapsed() < patience, "never came true in {patience:?}: {what}");
         sleep(POLL).await;
     }
     Ok(())

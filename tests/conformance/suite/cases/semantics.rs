@@ -7,7 +7,7 @@ use pumphouse_contract::ports::{Action, Depth, Settlement, Source};
 use tokio::time::sleep;
 
 use super::{Absent, Case, Present, Shown, ack, case, reject};
-use crate::bench::{Bench, Channel, ask, both, same, settle};
+use crate::bench::{Bench, Channel, ask, both, same, settle, within};
 use crate::host::Setup;
 use crate::rows::Place;
 
@@ -33,6 +33,9 @@ pub(super) const CASES: &[Case] = &[
     case!("S-7", "", depth, "a destination tells its depth, and its age where the broker knows it"),
 ];
 
+/// The emulator of Pub/Sub takes some 40 s on an idle machine to push again what a stream did not acknowledge.
+const LAPSING: Duration = Duration::from_secs(120);
+
 async fn at_least_once(bench: Bench) -> Result<Shown> {
     let channel = bench.brief_channel().await?;
     let host = channel.host(Setup { short_lease: true, ..Setup::default() }).await?;
@@ -44,7 +47,10 @@ async fn at_least_once(bench: Bench) -> Result<Shown> {
     for tag in &tags {
         host.acked(tag).await?;
     }
-    host.noted("Began", tags.len() + 2).await?;
+    within(LAPSING, "the swallowed two began again", || {
+        host.notes.count("Began") >= tags.len() + 2
+    })
+    .await?;
     channel.holds(Place::Source, 0).await?;
     host.stop().await?;
     let twice = tags.iter().filter(|tag| host.calls.counts(tag).len() > 1).count();
