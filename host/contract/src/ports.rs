@@ -249,6 +249,8 @@ pub struct Invocation {
     pub message: Arc<Message>,
     /// The source as configured.
     pub source: Arc<str>,
+    /// The subscription, for the log.
+    pub subscription: Arc<str>,
     /// What the handler is told.
     pub count: Count,
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::Headers;
+
 /// The header that carries the context.
 pub const TRACEPARENT: &str = "traceparent";
 
@@ -40,6 +42,12 @@ impl TraceContext {
             u64::try_from(hexadecimal(parent_id, 16)?).ok()?,
             u8::try_from(hexadecimal(flags, 2)?).ok()? & SAMPLED != 0,
         )
+    }
+
+    /// Where the message with these headers stands.
+    #[must_use]
+    pub fn of(headers: &Headers) -> Option<Self> {
+        headers.text(TRACEPARENT).and_then(Self::parse)
     }
 
     /// A context of these parts. None where an id is 0, which the specification forbids.

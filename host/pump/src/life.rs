@@ -14,7 +14,6 @@ use tokio::time::timeout;
 use tracing::Instrument;
 
 use crate::duplicates::{Claim, Seen};
-use crate::lanes::Held;
 use crate::progress::Undecided;
 use crate::pump::{Inner, Left};
 use crate::route::{Rejecting, Routed};
@@ -25,40 +24,39 @@ use crate::settler::Settled;
 const DELAY_MARGIN: Duration = Duration::from_secs(2);
 
 impl Inner {
-    pub(crate) async fn give_back(&self, (delivery, permit): Held) -> Left {
+    pub(crate) async fn give_back(
+        &self,
+        delivery: &Delivery,
+        permit: OwnedSemaphorePermit,
+    ) -> Left {
         self.subscription.observer.record(Event::GivenBack);
         drop(permit);
-        self.settle(&delivery, Action::Release(Duration::ZERO)).await
+        self.settle(delivery, Action::Release(Duration::ZERO)).await
     }
 
     /// The life of one message: admit → call → decide → settle.
     ///
     /// Killed at any point before the settlement is answered, the message is still the broker's: its lease lapses
     /// and it comes again. Killed between a confirmed copy and the removal, the copy may come to be there twice.
-    pub(crate) async fn live(&self, (delivery, permit): Held, undecided: Undecided) -> Left {
-        if self.drain.is_cancelled() {
-            drop(undecided);
-            return self.give_back((delivery, permit)).await;
-        }
-        let span = self.span(&delivery);
-        self.handle(delivery, permit, undecided).instrument(span).await
-    }
-
-    async fn handle(
+    pub(crate) async fn live(
         &self,
-        delivery: Delivery,
+        delivery: &Delivery,
         permit: OwnedSemaphorePermit,
         undecided: Undecided,
     ) -> Left {
+        if self.drain.is_cancelled() {
+            drop(undecided);
+            return self.give_back(delivery, permit).await;
+        }
         let _in_progress = self.progress.begin(self.now());
-        let count = self.presented(&delivery);
+        let count = self.presented(delivery);
         let version = self.subscription.handler.begin();
-        let (decision, claim) = match self.duplicate(&delivery).await {
-            Ok(claim) => (self.decide(&delivery, count, &*version).await, claim),
+        let (decision, claim) = match self.duplicate(delivery).await {
+            Ok(claim) => (self.decide(delivery, count, &*version).await, claim),
             Err(decision) => (decision, None),
         };
-        let decision = self.commit(decision, claim.as_ref(), &delivery).await;
-        self.carry_out(decision, &delivery, count, &*version, (permit, undecided)).await
+        let decision = self.commit(decision, claim.as_ref(), delivery).await;
+        self.carry_out(decision, delivery, count, &*version, (permit, undecided)).await
     }
 
     /// Admits, calls and decides.
@@ -74,9 +72,10 @@ impl Inner {
     }
 
     async fn call(&self, delivery: &Delivery, count: Count, version: &dyn Version) -> Decision {
-        let Subscription { observer, settings, source_name, .. } = &self.subscription;
+        let Subscription { name, observer, settings, source_name, .. } = &self.subscription;
         let message = shown(&delivery.message);
-        let invocation = Invocation { message, source: source_name.clone(), count };
+        let (source, subscription) = (source_name.clone(), name.clone());
+        let invocation = Invocation { message, source, subscription, count };
         let Ok(_tenant) = self.tenant_permit().await else {
             observer.record(Event::GivenBack);
             return self.release_with_backoff(delivery);
@@ -166,7 +165,7 @@ impl Inner {
         let action = match decision {
             Decision::Ack => Action::Ack,
             Decision::Release { after, shortened } => {
-                self.note_shortened(shortened, after);
+                self.note_shortened(shortened, after, delivery);
                 Action::Release(after)
             }
             Decision::Route(reason, why) => {
@@ -192,7 +191,8 @@ impl Inner {
         let by = format!("{}@{}", version.name(), digest.get(..12).unwrap_or(digest));
         let message = &delivery.message;
         let rejecting = Rejecting { message, count, reason, why, by: &by };
-        match rejecting.route(&self.subscription).await {
+        let routed = rejecting.route(&self.subscription).instrument(self.span(delivery));
+        match routed.await {
             Routed::Remove => Action::Ack,
             Routed::Keep => {
                 let policy = &self.subscription.settings.policy;

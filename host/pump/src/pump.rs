@@ -302,7 +302,8 @@ impl Inner {
                 }
                 None => {
                     let this = self.clone();
-                    self.tasks.spawn(async move { this.live(held, undecided).await });
+                    // Borrowed from the task itself: an argument of a future is kept twice.
+                    self.tasks.spawn(async move { this.live(&held.0, held.1, undecided).await });
                 }
             }
         }
@@ -313,13 +314,13 @@ impl Inner {
     /// answered its release.
     async fn lane(self: Arc<Self>, key: String, head: Held, undecided: Undecided) {
         let mut first = head.0.message.clone();
-        let mut left = self.live(head, undecided).await;
-        while let Some(next) = self.lanes.next(&key) {
+        let mut left = self.live(&head.0, head.1, undecided).await;
+        while let Some((next, permit)) = self.lanes.next(&key) {
             left = match left {
-                Left::Back if next.0.message.id != first.id => self.give_back(next).await,
+                Left::Back if next.message.id != first.id => self.give_back(&next, permit).await,
                 Left::Back | Left::Removed => {
-                    first = next.0.message.clone();
-                    self.live(next, self.progress.expect()).await
+                    first = next.message.clone();
+                    self.live(&next, permit, self.progress.expect()).await
                 }
             };
         }

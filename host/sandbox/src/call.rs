@@ -197,7 +197,9 @@ fn live(code: &Code, seat: Seat, invocation: &Invocation, deadline: Instant) -> 
     let speaker = Speaker {
         handler: code.name.clone(),
         version: code.digest.clone(),
+        subscription: invocation.subscription.clone(),
         message: invocation.message.clone(),
+        count: invocation.count,
     };
     match seat {
         Seat::Free(slot) => Live::new(store(code, speaker, deadline), slot),

@@ -157,7 +157,7 @@ impl WasiHttpView for Guest {
         let (journal, deadline) = (&self.journal, self.deadline);
         let http = self.http.get_or_insert_with(|| {
             let reach = journal.services().http.clone();
-            Box::new(HttpCall::new(reach, &journal.message(), deadline))
+            Box::new(HttpCall::new(reach, &journal.speaker(), deadline))
         });
         http.view(&mut self.table)
     }

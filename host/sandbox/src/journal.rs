@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use pumphouse_contract::Message;
+use pumphouse_contract::trace::TraceContext;
+use pumphouse_contract::{Count, Message};
 
 use crate::ledger::Logged;
 use crate::secrets::Redactor;
@@ -50,7 +51,25 @@ pub(crate) enum Stream {
 pub(crate) struct Speaker {
     pub(crate) handler: Arc<str>,
     pub(crate) version: Arc<str>,
+    pub(crate) subscription: Arc<str>,
     pub(crate) message: Arc<Message>,
+    pub(crate) count: Count,
+}
+
+impl Speaker {
+    /// What every line about the message says; made where something is said.
+    pub(crate) fn span(&self) -> tracing::Span {
+        let trace = TraceContext::of(&self.message.headers);
+        tracing::error_span!(
+            target: "pumphouse::guest",
+            "process",
+            subscription = &*self.subscription,
+            message_id = escaped(&self.message.id, LONGEST_TAIL_LINE),
+            attempt = self.count.deliveries(),
+            trace_id = trace.map(|trace| display(trace.trace())),
+            parent_id = trace.map(|trace| display(trace.parent())),
+        )
+    }
 }
 
 /// The lines of one call.
@@ -170,9 +189,9 @@ impl Journal {
         &self.services
     }
 
-    /// The message that the guest handles.
-    pub(crate) fn message(&self) -> Arc<Message> {
-        self.speaker.load().message.clone()
+    /// Whose lines these are now.
+    pub(crate) fn speaker(&self) -> Arc<Speaker> {
+        self.speaker.load_full()
     }
 
     fn redacted<'a>(&self, text: &'a str) -> Cow<'a, str> {
@@ -199,15 +218,15 @@ impl Journal {
     }
 
     fn emit(&self, level: Level, context: &str, text: &str) {
-        let Speaker { handler, version, message } = &**self.speaker.load();
-        let (handler, version) = (&**handler, &**version);
-        let message_id = escaped(&message.id, LONGEST_TAIL_LINE);
+        let speaker = self.speaker.load();
+        let (handler, version) = (&*speaker.handler, &*speaker.version);
+        let _about = speaker.span().entered();
         macro_rules! line {
             ($as:ident, $level:literal) => {
                 tracing::event!(
                     target: "pumphouse::guest",
                     tracing::Level::$as,
-                    handler, version, message_id, level = $level, context, text,
+                    handler, version, level = $level, context, text,
                     "guest log"
                 )
             };
@@ -282,7 +301,9 @@ mod tests {
         let speaker = Speaker {
             handler: "acme/orders".into(),
             version: "abc".into(),
+            subscription: "orders".into(),
             message: Arc::new(Message::default()),
+            count: Count(0),
         };
         let services = Services { logging: true, ..Services::default() };
         Journal::new(speaker, Arc::new(services), limits)

@@ -43,5 +43,10 @@ fn of(headers: Headers, body: Bytes) -> Invocation {
         published_at: Some(Timestamp(1_796_007_014_123)),
         body,
     };
-    Invocation { message: Arc::new(message), source: "bench".into(), count: Count(0) }
+    Invocation {
+        message: Arc::new(message),
+        source: "bench".into(),
+        subscription: "bench".into(),
+        count: Count(0),
+    }
 }

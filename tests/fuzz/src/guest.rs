@@ -35,7 +35,12 @@ static STAGE: LazyLock<Stage> = LazyLock::new(|| {
 pub fn guest(data: &[u8]) {
     let body = data.to_vec().into();
     let message = Message { id: "m".into(), body, ..Message::default() };
-    let call = Invocation { message: message.into(), source: "fuzzed".into(), count: Count(0) };
+    let call = Invocation {
+        message: message.into(),
+        source: "fuzzed".into(),
+        subscription: "fuzzed".into(),
+        count: Count(0),
+    };
     let ended = STAGE.runtime.block_on(async { STAGE.handler.begin().call(call).await });
     if let Err(fault) = ended.result {
         let its_own = [FaultKind::InvalidResult, FaultKind::ResultSize, FaultKind::Trap];

@@ -85,5 +85,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn message() -> Invocation {
-    Invocation { message: Message::default().into(), source: "fuzzed".into(), count: Count(0) }
+    Invocation {
+        message: Message::default().into(),
+        source: "fuzzed".into(),
+        subscription: "fuzzed".into(),
+        count: Count(0),
+    }
 }

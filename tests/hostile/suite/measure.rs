@@ -268,7 +268,12 @@ fn busy_for(turns: u64) -> Invocation {
 fn invocation(message: Outgoing) -> Invocation {
     let Outgoing { headers, body, .. } = message;
     let message = Message { id: "m".into(), headers, body, ..Message::default() };
-    Invocation { message: Arc::new(message), source: "in".into(), count: Count(0) }
+    Invocation {
+        message: Arc::new(message),
+        source: "in".into(),
+        subscription: "in".into(),
+        count: Count(0),
+    }
 }
 
 /// Of this process, user and system together.

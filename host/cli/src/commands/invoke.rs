@@ -79,6 +79,7 @@ fn invocation(arguments: &Invoke) -> Result<Invocation> {
             body: Bytes::from(body),
         }),
         source: described.source.into(),
+        subscription: "invoke".into(),
         count: Count(described.delivery_count),
     })
 }

@@ -61,7 +61,12 @@ fn invocation() -> Invocation {
         body: vec![b'x'; 256].into(),
         ..Message::default()
     };
-    Invocation { message: Arc::new(message), source: "orders".into(), count: Count(0) }
+    Invocation {
+        message: Arc::new(message),
+        source: "orders".into(),
+        subscription: "orders".into(),
+        count: Count(0),
+    }
 }
 
 fn guest(name: &str) -> PathBuf {

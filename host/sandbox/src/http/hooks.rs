@@ -9,7 +9,7 @@ use http::{Request, Response};
 use pumphouse_contract::Message;
 use pumphouse_contract::trace::{TRACEPARENT, TraceContext};
 use tokio::sync::Semaphore;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, Resource, ResourceTable};
 use wasmtime_wasi_http::p2::bindings::http::types::ErrorCode;
@@ -20,6 +20,7 @@ use wasmtime_wasi_http::{
 use super::body::Traffic;
 use super::exchange::{Driver, Exchange};
 use super::{Reach, errors};
+use crate::journal::Speaker;
 
 const TRACESTATE: &str = "tracestate";
 
@@ -42,7 +43,7 @@ pub(crate) struct HttpCall {
 
 impl HttpCall {
     /// Nothing of it goes on beyond the deadline.
-    pub(crate) fn new(reach: Option<Arc<Reach>>, message: &Message, deadline: Instant) -> Self {
+    pub(crate) fn new(reach: Option<Arc<Reach>>, speaker: &Speaker, deadline: Instant) -> Self {
         let mut ctx = WasiHttpCtx::new();
         ctx.set_field_size_limit(MOST_FIELDS);
         let most = reach.as_ref().map_or(0, |reach| reach.grant.concurrency);
@@ -52,7 +53,8 @@ impl HttpCall {
             open: Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS))),
             traffic: Arc::default(),
             shown: Arc::default(),
-            trace: trace(message),
+            trace: trace(&speaker.message),
+            about: speaker.span(),
         };
         Self { ctx, hooks }
     }
@@ -74,6 +76,7 @@ struct Hooks {
     traffic: Arc<Traffic>,
     shown: Arc<AtomicUsize>,
     trace: Vec<(HeaderName, HeaderValue)>,
+    about: Span,
 }
 
 type Sent = Result<(Response<WasiBody>, Driver), Error>;
@@ -97,7 +100,7 @@ impl WasiHttpHooks for Hooks {
             options: options.unwrap_or_default(),
             deadline: self.deadline,
         };
-        Box::new(exchange.run(request).in_current_span())
+        Box::new(exchange.run(request).instrument(self.about.clone()))
     }
 
     fn p2_outgoing_body_chunk_size(&mut self) -> usize {
@@ -107,8 +110,7 @@ impl WasiHttpHooks for Hooks {
 
 /// The message's place in its trace, as headers.
 fn trace(message: &Message) -> Vec<(HeaderName, HeaderValue)> {
-    let context = message.headers.text(TRACEPARENT).and_then(TraceContext::parse);
-    let Some(context) = context else { return Vec::new() };
+    let Some(context) = TraceContext::of(&message.headers) else { return Vec::new() };
     let state = message.headers.text(TRACESTATE);
     let state = state.filter(|state| !state.is_empty() && state.len() <= LONGEST_TRACESTATE);
     let headers =

@@ -258,8 +258,12 @@ mod tests {
         .into_iter()
         .collect();
         let message = Message { id: "m-1".into(), headers, ..Message::default() };
-        let invocation =
-            Invocation { message: Arc::new(message), source: "orders".into(), count: Count(2) };
+        let invocation = Invocation {
+            message: Arc::new(message),
+            source: "orders".into(),
+            subscription: "orders".into(),
+            count: Count(2),
+        };
         let pairs = metadata(&invocation);
         let pairs: Vec<_> = pairs.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
         assert_eq!(pairs, [("type", "order"), ("raw", "//4="), (ID, "m-1"), (DELIVERY_COUNT, "2")]);

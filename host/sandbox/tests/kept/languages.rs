@@ -69,6 +69,7 @@ fn invocation(described: Described) -> Invocation {
     Invocation {
         message: Arc::new(message),
         source: described.source.into(),
+        subscription: "shared".into(),
         count: Count(described.delivery_count),
     }
 }

@@ -34,7 +34,12 @@ fn third(body: &'static [u8]) -> Invocation {
         published_at: Some(Timestamp(1_700_000_000_000)),
         body: Bytes::from_static(body),
     };
-    Invocation { message: Arc::new(message), source: "orders".into(), count: Count(2) }
+    Invocation {
+        message: Arc::new(message),
+        source: "orders".into(),
+        subscription: "orders".into(),
+        count: Count(2),
+    }
 }
 
 #[tokio::test]

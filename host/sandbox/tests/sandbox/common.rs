@@ -107,7 +107,12 @@ pub(crate) async fn load(
 pub(crate) fn invocation(id: &str, body: &str) -> Invocation {
     let message =
         Message { id: id.into(), body: body.to_owned().into_bytes().into(), ..Message::default() };
-    Invocation { message: Arc::new(message), source: "orders".into(), count: Count(0) }
+    Invocation {
+        message: Arc::new(message),
+        source: "orders".into(),
+        subscription: "orders".into(),
+        count: Count(0),
+    }
 }
 
 /// One call of the version in use.

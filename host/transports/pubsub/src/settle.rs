@@ -47,21 +47,23 @@ pub(crate) type Refusal = (Failure, String);
 impl Settler {
     /// Settles each, and answers for each in their order.
     pub(crate) async fn settle(&self, batch: Vec<Settlement>) -> Vec<Result<(), Unsettled>> {
-        let (mut acks, mut releases) = (Vec::new(), BTreeMap::<u64, Vec<String>>::new());
-        for settlement in &batch {
-            let id = ack_id(&settlement.receipt);
-            match settlement.action {
-                Action::Ack => acks.push(id),
-                Action::Release(after) => releases.entry(seconds(after)).or_default().push(id),
+        let (mut acks, mut releases) = (Vec::new(), BTreeMap::<u64, Vec<&Receipt>>::new());
+        for Settlement { receipt, action } in &batch {
+            match *action {
+                Action::Ack => acks.push(receipt),
+                Action::Release(after) => releases.entry(seconds(after)).or_default().push(receipt),
             }
         }
-        let acks = join_all(parts(acks).into_iter().map(|ids| self.acknowledge(ids)));
-        let releases = join_all(releases.into_iter().flat_map(|(seconds, ids)| {
-            parts(ids).into_iter().map(move |ids| self.modify(ids, seconds))
+        let acks = join_all(parts(acks).into_iter().map(|part| self.acknowledge(part)));
+        let releases = join_all(releases.into_iter().flat_map(|(seconds, receipts)| {
+            parts(receipts).into_iter().map(move |part| self.modify(ids(&part), seconds))
         }));
         let (acks, releases) = join(acks, releases).await;
         let refusals: HashMap<String, Refusal> =
             acks.into_iter().chain(releases).flatten().collect();
+        if refusals.is_empty() {
+            return batch.iter().map(|_| Ok(())).collect();
+        }
         let one = |settlement: Settlement| {
             let refusal = refusals.get(&*settlement.receipt.as_text()).cloned();
             match refusal {
@@ -73,15 +75,16 @@ impl Settler {
     }
 
     /// Acknowledges, in one request. What is not named in the answer was done.
-    pub(crate) async fn acknowledge(&self, ids: Vec<String>) -> HashMap<String, Refusal> {
+    async fn acknowledge(&self, receipts: Vec<&Receipt>) -> HashMap<String, Refusal> {
         let call = async {
             let subscription = self.subscription.clone();
-            let message = AcknowledgeRequest { subscription, ack_ids: ids.clone() };
+            let message = AcknowledgeRequest { subscription, ack_ids: ids(&receipts) };
             let request =
                 self.pubsub.request(message, ("subscription", &self.subscription)).await?;
             bounded(self.pubsub.timeouts.settle, self.pubsub.work().acknowledge(request)).await
         };
-        refusals(&ids, call.await.err())
+        // Nearly always there is nothing to look up, and the ids are not needed again.
+        call.await.err().map_or_else(HashMap::new, |fault| refusals(&ids(&receipts), fault))
     }
 
     /// Sets how long messages stay away, in one request and in this order: 0 gives them back at once. What is
@@ -98,27 +101,31 @@ impl Settler {
             let mut client = self.pubsub.work();
             bounded(self.pubsub.timeouts.settle, client.modify_ack_deadline(request)).await
         };
-        refusals(&ids, call.await.err())
+        call.await.err().map_or_else(HashMap::new, |fault| refusals(&ids, fault))
     }
 }
 
-/// Ids in their order, in as few requests as take them.
-fn parts(ids: Vec<String>) -> Vec<Vec<String>> {
-    let (mut parts, mut bytes) = (Vec::<Vec<String>>::new(), 0);
-    for id in ids {
-        let size = id.len() + ID_FRAME;
+/// Receipts in their order, in as few requests as take them.
+fn parts(receipts: Vec<&Receipt>) -> Vec<Vec<&Receipt>> {
+    let (mut parts, mut bytes) = (Vec::<Vec<&Receipt>>::new(), 0);
+    for receipt in receipts {
+        let size = receipt.0.len() + ID_FRAME;
         match parts.last_mut() {
             Some(part) if part.len() < BATCH && bytes + size <= BATCH_BYTES => {
                 bytes += size;
-                part.push(id);
+                part.push(receipt);
             }
             _ => {
                 bytes = size;
-                parts.push(vec![id]);
+                parts.push(vec![receipt]);
             }
         }
     }
     parts
+}
+
+fn ids(receipts: &[&Receipt]) -> Vec<String> {
+    receipts.iter().copied().map(ack_id).collect()
 }
 
 pub(crate) fn ack_id(receipt: &Receipt) -> String {
@@ -132,8 +139,7 @@ pub(crate) fn seconds(after: Duration) -> u64 {
 }
 
 /// What became of each id of a request that failed. Where the answer names some, the others were done.
-fn refusals(ids: &[String], fault: Option<Fault>) -> HashMap<String, Refusal> {
-    let Some(fault) = fault else { return HashMap::new() };
+fn refusals(ids: &[String], fault: Fault) -> HashMap<String, Refusal> {
     let named = fault.status.as_ref().and_then(|status| status.get_details_error_info());
     if let Some(info) = named.filter(|info| ids.iter().any(|id| info.metadata.contains_key(id))) {
         return info
