@@ -1,6 +1,5 @@
 //! The test programs, with the output of each shown when it has ended and what failed at the end.
 
-use std::collections::VecDeque;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,22 +12,26 @@ use serde_json::Value;
 
 use crate::run::{self, cargo};
 
-/// Side by side they are late for what they wait for: with two, the load of two cores was above 15.
-const LANES: usize = 1;
-/// What takes longest begins first, so that nothing long is left alone at the end.
-const LONGEST: [&str; 6] = ["conformance", "rocketmq", "pubsub", "sqs", "hostile", "embedded"];
+/// Packages whose tests wait for servers, and compute little. They run beside the others, one program after another.
+/// More than that side by side is late for what it waits for: the load of two cores was above 15.
+const WAITING: [&str; 4] =
+    ["pumphouse-rocketmq", "pumphouse-pubsub", "pumphouse-sqs", "pumphouse-test-brokers"];
+/// What takes longest begins first, so that nothing long is left alone at the end; what computes without a pause is
+/// last of these, when those that wait are done.
+const LONGEST: [&str; 7] =
+    ["receiving", "rocketmq", "pubsub", "sqs", "embedded", "hostile", "conformance"];
 
 /// Tests these packages, given as cargo takes them, with something added to the environment.
 pub(crate) fn test(packages: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     let mut programs = build(packages)?;
     programs.sort_by_key(Program::rank);
     let many = programs.len();
-    let queue = Mutex::new(VecDeque::from(programs));
+    let (waiting, computing) = programs.into_iter().partition::<Vec<_>, _>(Program::waits);
     let failed = Mutex::new(Vec::new());
     thread::scope(|scope| {
-        for _ in 0..LANES {
+        for lane in [waiting, computing] {
             scope.spawn(|| {
-                while let Some(program) = lock(&queue).pop_front() {
+                for program in lane {
                     if let Err(error) = program.run(environment) {
                         lock(&failed).push(format!("{error:#}"));
                     }
@@ -92,6 +95,10 @@ impl Program {
             version: version.to_owned(),
             target: message.pointer("/target/name")?.as_str()?.to_owned(),
         })
+    }
+
+    fn waits(&self) -> bool {
+        WAITING.contains(&self.package.as_str())
     }
 
     fn rank(&self) -> usize {

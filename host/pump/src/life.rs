@@ -13,12 +13,12 @@ use tokio::sync::{OwnedSemaphorePermit, SemaphorePermit, oneshot};
 use tokio::time::timeout;
 use tracing::Instrument;
 
-use crate::duplicates::{Claim, Seen};
+use crate::duplicates::{Claim, Duplicates, Seen};
 use crate::progress::Undecided;
 use crate::pump::{Inner, Left};
 use crate::route::{Rejecting, Routed};
 use crate::settings::Subscription;
-use crate::settler::Settled;
+use crate::settler::{HandedIn, Settled};
 
 /// What a release keeps below the broker's longest delay, for rounding up to whole seconds and for the way.
 const DELAY_MARGIN: Duration = Duration::from_secs(2);
@@ -38,6 +38,9 @@ impl Inner {
     ///
     /// Killed at any point before the settlement is answered, the message is still the broker's: its lease lapses
     /// and it comes again. Killed between a confirmed copy and the removal, the copy may come to be there twice.
+    ///
+    /// What few messages need is boxed: a task has room for all that its message may ever wait for, and is written for
+    /// each.
     pub(crate) async fn live(
         &self,
         delivery: &Delivery,
@@ -46,29 +49,48 @@ impl Inner {
     ) -> Left {
         if self.drain.is_cancelled() {
             drop(undecided);
-            return self.give_back(delivery, permit).await;
+            return Box::pin(self.give_back(delivery, permit)).await;
         }
         let _in_progress = self.progress.begin(self.now());
         let count = self.presented(delivery);
         let version = self.subscription.handler.begin();
-        let (decision, claim) = match self.duplicate(delivery).await {
-            Ok(claim) => (self.decide(delivery, count, &*version).await, claim),
-            Err(decision) => (decision, None),
+        let (decision, _claim) = match &self.duplicates {
+            Some(duplicates) if delivery.undecodable.is_none() => {
+                Box::pin(self.decide_once(duplicates, delivery, count, &*version)).await
+            }
+            Some(_) | None => (self.decide(delivery, count, &*version).await, None),
         };
-        let decision = self.commit(decision, claim.as_ref(), delivery).await;
-        self.carry_out(decision, delivery, count, &*version, (permit, undecided)).await
+        let action = match decision {
+            Decision::Ack => Action::Ack,
+            Decision::Release { after, shortened } => {
+                self.note_shortened(shortened, after, delivery);
+                Action::Release(after)
+            }
+            Decision::Route(reason, why) => {
+                Box::pin(self.route(delivery, count, reason, &why, &*version)).await
+            }
+        };
+        drop(undecided);
+        let HandedIn { room, answer } = self.hand_in(delivery, action);
+        if let Some(room) = room {
+            room.await;
+        }
+        drop(permit);
+        self.settled(delivery, action, answer.await)
     }
 
     /// Admits, calls and decides.
     async fn decide(&self, delivery: &Delivery, count: Count, version: &dyn Version) -> Decision {
         let policy = &self.subscription.settings.policy;
-        match admit(&self.facts(delivery, count), policy) {
-            Admission::Route(reason, why) => {
-                self.subscription.observer.record(Event::Turned { reason });
-                Decision::Route(reason, why)
-            }
-            Admission::Call => self.call(delivery, count, version).await,
+        let turned = match admit(&self.facts(delivery, count), policy) {
+            Admission::Route(reason, why) => Some((reason, why)),
+            Admission::Call => None,
+        };
+        if let Some((reason, why)) = turned {
+            self.subscription.observer.record(Event::Turned { reason });
+            return Decision::Route(reason, why);
         }
+        self.call(delivery, count, version).await
     }
 
     async fn call(&self, delivery: &Delivery, count: Count, version: &dyn Version) -> Decision {
@@ -107,21 +129,42 @@ impl Inner {
     async fn tenant_permit(&self) -> Result<Option<SemaphorePermit<'_>>, ()> {
         let Some(tenant) = &self.subscription.tenant else { return Ok(None) };
         let patience = self.subscription.settings.lease.queue_wait;
-        match timeout(patience, tenant.acquire()).await {
+        if let Ok(permit) = tenant.try_acquire() {
+            return Ok(Some(permit));
+        }
+        match Box::pin(timeout(patience, tenant.acquire())).await {
             Ok(Ok(permit)) => Ok(Some(permit)),
             Ok(Err(_)) | Err(_) => Err(()),
         }
     }
 
-    /// Whether the message was handled before; the right to handle it, where it was not.
-    async fn duplicate(&self, delivery: &Delivery) -> Result<Option<Claim<'_>>, Decision> {
-        let Some(duplicates) = self.duplicates.as_ref().filter(|_| delivery.undecodable.is_none())
-        else {
-            return Ok(None);
-        };
+    /// Seen → handle → mark (S-5). The right to handle it is to be kept until it is settled.
+    async fn decide_once<'a>(
+        &self,
+        duplicates: &'a Duplicates,
+        delivery: &Delivery,
+        count: Count,
+        version: &dyn Version,
+    ) -> (Decision, Option<Box<Claim<'a>>>) {
+        match self.seen(duplicates, delivery).await {
+            Ok(claim) => {
+                let decision = self.decide(delivery, count, version).await;
+                let decision = self.commit(decision, &claim, delivery).await;
+                (decision, Some(Box::new(claim)))
+            }
+            Err(decision) => (decision, None),
+        }
+    }
+
+    /// The right to handle the message; what is to become of it, where it was handled before.
+    async fn seen<'a>(
+        &self,
+        duplicates: &'a Duplicates,
+        delivery: &Delivery,
+    ) -> Result<Claim<'a>, Decision> {
         let patience = self.subscription.settings.lease.queue_wait;
         match duplicates.look(&delivery.message, patience).await {
-            Ok(Seen::First(claim)) => Ok(Some(claim)),
+            Ok(Seen::First(claim)) => Ok(claim),
             Ok(Seen::Before) => {
                 self.subscription.observer.record(Event::Duplicate);
                 Err(Decision::Ack)
@@ -138,13 +181,10 @@ impl Inner {
     }
 
     /// The mark comes before the acknowledgement; a store that fails never acknowledges (S-5).
-    async fn commit(
-        &self,
-        decision: Decision,
-        claim: Option<&Claim<'_>>,
-        delivery: &Delivery,
-    ) -> Decision {
-        let (Decision::Ack, Some(claim)) = (&decision, claim) else { return decision };
+    async fn commit(&self, decision: Decision, claim: &Claim<'_>, delivery: &Delivery) -> Decision {
+        if decision != Decision::Ack {
+            return decision;
+        }
         match claim.mark().await {
             Ok(()) => decision,
             Err(error) => {
@@ -152,30 +192,6 @@ impl Inner {
                 self.release_with_backoff(delivery)
             }
         }
-    }
-
-    async fn carry_out(
-        &self,
-        decision: Decision,
-        delivery: &Delivery,
-        count: Count,
-        version: &dyn Version,
-        (permit, undecided): (OwnedSemaphorePermit, Undecided),
-    ) -> Left {
-        let action = match decision {
-            Decision::Ack => Action::Ack,
-            Decision::Release { after, shortened } => {
-                self.note_shortened(shortened, after, delivery);
-                Action::Release(after)
-            }
-            Decision::Route(reason, why) => {
-                self.route(delivery, count, reason, &why, version).await
-            }
-        };
-        drop(undecided);
-        let settled = self.hand_in(delivery, action).await;
-        drop(permit);
-        self.settled(delivery, action, settled.await)
     }
 
     /// Publishes the copy; what is left to do with the original.
@@ -203,13 +219,16 @@ impl Inner {
     }
 
     pub(crate) async fn settle(&self, delivery: &Delivery, action: Action) -> Left {
-        let settled = self.hand_in(delivery, action).await;
-        self.settled(delivery, action, settled.await)
+        let HandedIn { room, answer } = self.hand_in(delivery, action);
+        if let Some(room) = room {
+            room.await;
+        }
+        self.settled(delivery, action, answer.await)
     }
 
-    async fn hand_in(&self, delivery: &Delivery, action: Action) -> oneshot::Receiver<Settled> {
+    fn hand_in(&self, delivery: &Delivery, action: Action) -> HandedIn<'_> {
         let settlement = Settlement { receipt: delivery.receipt.clone(), action };
-        self.desk.hand_in(settlement, delivery.lease).await
+        self.desk.hand_in(settlement, delivery.lease)
     }
 
     fn settled(

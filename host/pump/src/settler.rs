@@ -5,8 +5,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pumphouse_contract::ports::{Action, Event, Failure, Observer, Settlement, Source, Unsettled};
+use pumphouse_contract::ports::{
+    Action, BoxFuture, Event, Failure, Observer, Settlement, Source, Unsettled,
+};
 use pumphouse_contract::{Clock, Lease, Mono};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -32,6 +35,13 @@ pub(crate) struct Pending {
     done: oneshot::Sender<Settled>,
 }
 
+/// A settlement that is handed in, or will be when there is room for it.
+pub(crate) struct HandedIn<'a> {
+    /// To be awaited first.
+    pub(crate) room: Option<BoxFuture<'a, ()>>,
+    pub(crate) answer: oneshot::Receiver<Settled>,
+}
+
 /// Where deliveries hand in their settlements.
 #[derive(Clone)]
 pub(crate) struct Desk {
@@ -40,17 +50,19 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// Hands in a settlement. Returns once there is room for it; the answer comes later.
-    pub(crate) async fn hand_in(
-        &self,
-        settlement: Settlement,
-        lease: Lease,
-    ) -> oneshot::Receiver<Settled> {
+    /// Hands in a settlement. Where there is no room for it yet, it is handed in by what comes with the answer.
+    pub(crate) fn hand_in(&self, settlement: Settlement, lease: Lease) -> HandedIn<'_> {
         let (done, answer) = oneshot::channel();
         let pending = Pending { settlement, lease, asked: self.clock.mono(), done };
         // A settler that is gone drops the sender, which the receiver sees.
-        let _ = self.queue.send(pending).await;
-        answer
+        let full = match self.queue.try_send(pending) {
+            Err(TrySendError::Full(pending)) => Some(pending),
+            Ok(()) | Err(TrySendError::Closed(_)) => None,
+        };
+        let room = full.map(|pending| -> BoxFuture<'_, ()> {
+            Box::pin(async { drop(self.queue.send(pending).await) })
+        });
+        HandedIn { room, answer }
     }
 }
 
