@@ -9,6 +9,7 @@ use pumphouse_contract::ports::{
 };
 use pumphouse_contract::{Delivery, Mono};
 use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -240,12 +241,16 @@ impl Inner {
         if linger.is_zero() {
             return;
         }
+        yield_now().await;
+        take(permits);
         let until = Instant::now() + linger;
         while permits.len() < batch && self.progress.undecided() > 0 {
             match timeout_at(until, self.permits.clone().acquire_owned()).await {
                 Ok(Ok(permit)) => permits.push(permit),
                 Ok(Err(_)) | Err(_) => break,
             }
+            // What can end now ends first. Woken by each, this would run once for every message.
+            yield_now().await;
             take(permits);
         }
     }
