@@ -12,10 +12,15 @@ use serde_json::Value;
 
 use crate::run::{self, cargo};
 
-/// Packages whose tests wait for servers, and compute little. They run beside the others, one program after another.
-/// More than that side by side is late for what it waits for: the load of two cores was above 15.
-const WAITING: [&str; 4] =
-    ["pumphouse-rocketmq", "pumphouse-pubsub", "pumphouse-sqs", "pumphouse-test-brokers"];
+/// How the names of programs begin that wait for servers, and compute little. They run beside the others, one program
+/// after another. More than that side by side is late for what it waits for: the load of two cores was above 15.
+const WAITING: [&str; 5] = [
+    "pumphouse-rocketmq/",
+    "pumphouse-pubsub/",
+    "pumphouse-sqs/",
+    "pumphouse-test-brokers/",
+    "pumphouse-e2e/sqs",
+];
 /// What takes longest begins first, so that nothing long is left alone at the end; what computes without a pause is
 /// last of these, when those that wait are done.
 const LONGEST: [&str; 7] =
@@ -97,8 +102,13 @@ impl Program {
         })
     }
 
+    fn name(&self) -> String {
+        format!("{}/{}", self.package, self.target)
+    }
+
     fn waits(&self) -> bool {
-        WAITING.contains(&self.package.as_str())
+        let name = self.name();
+        WAITING.iter().any(|waiting| name.starts_with(waiting))
     }
 
     fn rank(&self) -> usize {
@@ -107,7 +117,7 @@ impl Program {
 
     /// Runs it as cargo does, and shows what it printed when it has ended.
     fn run(&self, environment: &[(&str, &str)]) -> Result<()> {
-        let name = format!("{}/{}", self.package, self.target);
+        let name = self.name();
         let began = Instant::now();
         let folder = run::target().join("tests");
         std::fs::create_dir_all(&folder)

@@ -32,6 +32,7 @@ impl Inner {
         if !self.said_shortened.swap(true, Memory::Relaxed) {
             let _about = self.span(delivery).entered();
             tracing::warn!(
+                subscription = self.name(),
                 given_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX),
                 "a handler asked for a longer delay than the broker gives; it is shortened"
             );
@@ -41,6 +42,8 @@ impl Inner {
     pub(crate) fn log_fault(&self, fault: &Fault, delivery: &Delivery, version: &dyn Version) {
         let _about = self.span(delivery).entered();
         tracing::warn!(
+            subscription = self.name(),
+            message_id = delivery.message.id,
             handler = version.name(),
             version = version.digest().get(..12).unwrap_or_default(),
             fault = fault.kind.label(),
@@ -54,6 +57,8 @@ impl Inner {
     pub(crate) fn log_state(&self, error: &StateError, delivery: &Delivery) {
         let _about = self.span(delivery).entered();
         tracing::error!(
+            subscription = self.name(),
+            message_id = delivery.message.id,
             error = %error,
             "deduplication failed; the message is not acknowledged"
         );
@@ -72,6 +77,8 @@ impl Inner {
         };
         let _about = self.span(delivery).entered();
         tracing::error!(
+            subscription = self.name(),
+            message_id = delivery.message.id,
             action,
             failure = ?failure,
             error = text,

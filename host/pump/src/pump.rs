@@ -238,20 +238,18 @@ impl Inner {
             }
         };
         take(permits);
-        if linger.is_zero() {
-            return;
-        }
-        yield_now().await;
-        take(permits);
         let until = Instant::now() + linger;
-        while permits.len() < batch && self.progress.undecided() > 0 {
+        while !linger.is_zero() && permits.len() < batch {
+            // What can end now ends first. Woken by each, this would run once for every message.
+            yield_now().await;
+            take(permits);
+            if permits.len() == batch || self.progress.undecided() == 0 {
+                break;
+            }
             match timeout_at(until, self.permits.clone().acquire_owned()).await {
                 Ok(Ok(permit)) => permits.push(permit),
                 Ok(Err(_)) | Err(_) => break,
             }
-            // What can end now ends first. Woken by each, this would run once for every message.
-            yield_now().await;
-            take(permits);
         }
     }
 

@@ -41,6 +41,8 @@ impl Rejecting<'_> {
 
     fn discard(&self, subscription: &Subscription) -> Routed {
         tracing::warn!(
+            subscription = &*subscription.name,
+            message_id = self.message.id,
             reason = self.reason.label(),
             rejection = %self.why,
             "rejected message has no destination and is removed"
@@ -64,12 +66,12 @@ impl Rejecting<'_> {
         match confirmed {
             Ok(_) => {
                 let took = subscription.clock.mono().since(began);
-                self.routed(to, sink);
+                self.routed(to, sink, subscription);
                 subscription.observer.record(Event::Routed { to, reason: self.reason, took });
                 Routed::Remove
             }
             Err(error) => {
-                self.not_routed(&error);
+                self.not_routed(&error, subscription);
                 subscription.observer.record(Event::RouteFailed { to, reason: self.reason });
                 Routed::Keep
             }
@@ -86,8 +88,10 @@ impl Rejecting<'_> {
         rejected_copy(self.message, self.count, self.reason, self.why, from)
     }
 
-    fn routed(&self, to: Destination, sink: &Arc<dyn Sink>) {
+    fn routed(&self, to: Destination, sink: &Arc<dyn Sink>, subscription: &Subscription) {
         tracing::info!(
+            subscription = &*subscription.name,
+            message_id = self.message.id,
             reason = self.reason.label(),
             destination = sink.name(),
             kind = to.label(),
@@ -97,8 +101,10 @@ impl Rejecting<'_> {
         );
     }
 
-    fn not_routed(&self, error: &PublishError) {
+    fn not_routed(&self, error: &PublishError, subscription: &Subscription) {
         tracing::error!(
+            subscription = &*subscription.name,
+            message_id = self.message.id,
             reason = self.reason.label(),
             error = %error,
             "rejected message could not be routed and stays at its source"

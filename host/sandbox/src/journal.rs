@@ -220,13 +220,14 @@ impl Journal {
     fn emit(&self, level: Level, context: &str, text: &str) {
         let speaker = self.speaker.load();
         let (handler, version) = (&*speaker.handler, &*speaker.version);
+        let message_id = escaped(&speaker.message.id, LONGEST_TAIL_LINE);
         let _about = speaker.span().entered();
         macro_rules! line {
             ($as:ident, $level:literal) => {
                 tracing::event!(
                     target: "pumphouse::guest",
                     tracing::Level::$as,
-                    handler, version, level = $level, context, text,
+                    handler, version, message_id, level = $level, context, text,
                     "guest log"
                 )
             };

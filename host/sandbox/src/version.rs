@@ -8,6 +8,7 @@ use pumphouse_contract::ports::{BoxFuture, Invocation, Version};
 use pumphouse_contract::{Ended, Fault, FaultKind};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinHandle};
+use tracing::{Instrument, Span};
 
 use crate::call::Call;
 use crate::machine::Machine;
@@ -73,7 +74,7 @@ impl Version for LoadedVersion {
     fn call(&self, invocation: Invocation) -> BoxFuture<'_, Ended> {
         // Begun here and not on the guests' threads, which may be busy: who receives looks at what is under way.
         let call = Call::begin(self.code.clone()).run(invocation);
-        let task = self.code.machine.guests().spawn(call);
+        let task = self.code.machine.guests().spawn(call.instrument(Span::current()));
         Box::pin(GuestTask(task))
     }
 }

@@ -35,6 +35,9 @@ use crate::measure::Figures;
 use crate::row::Row;
 use crate::world::World;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Trials at once: they wait for deadlines more than they work.
 const AT_ONCE: usize = 4;
 

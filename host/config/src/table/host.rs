@@ -70,7 +70,7 @@ pub(super) const KEYS: &[Key] = &[
         "host.compile.time",
         Kind::Duration { min: SECOND, max: HOUR },
         Is("\"2m\""),
-        "The longest that compiling a component may take.",
+        "The most processor time that compiling a component may take. After ten times as long on the clock it is ended, too.",
     ),
     key(
         "host.clock_resolution",

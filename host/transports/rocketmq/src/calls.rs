@@ -9,6 +9,7 @@ use rocketmq_client_rust::{ClientError, ClientResult};
 use rocketmq_protocol::protocol::remoting_command::RemotingCommand;
 
 use crate::Rocketmq;
+use crate::client::Leased;
 
 /// The code of an answer that the request was done.
 pub(crate) const SUCCESS: i32 = 0;
@@ -82,16 +83,29 @@ pub(crate) fn meaning(code: i32) -> Meaning {
     }
 }
 
-/// Waits for a request for at most `limit`. The client goes on with a request that is given up.
-pub(crate) async fn bounded<T>(
+/// Has a task of its own ask, and waits for at most `limit`; none where there is no answer by then. The client is to be
+/// told the same limit.
+///
+/// The client gives up a connection that fell silent where a request ends by the client's own time, and otherwise after
+/// two minutes. So a request goes on to that end, also where nobody waits for it any more.
+pub(crate) async fn asked<T: Send + 'static>(
     limit: Duration,
-    call: impl Future<Output = ClientResult<T>>,
+    call: impl Future<Output = ClientResult<T>> + Send + 'static,
+) -> Option<ClientResult<T>> {
+    tokio::time::timeout(limit, tokio::spawn(call)).await.ok()?.ok()
+}
+
+/// The same, with every failure as a fault.
+pub(crate) async fn bounded<T: Send + 'static>(
+    limit: Duration,
+    call: impl Future<Output = ClientResult<T>> + Send + 'static,
 ) -> Result<T, Fault> {
-    match tokio::time::timeout(limit, call).await {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err(error.into()),
-        Err(_) => Err(Fault::unavailable(format!("no answer within {limit:?}"))),
-    }
+    let answer = asked(limit, call).await;
+    answer.ok_or_else(|| no_answer(limit))?.map_err(Fault::from)
+}
+
+pub(crate) fn no_answer(limit: Duration) -> Fault {
+    Fault::unavailable(format!("no answer within {limit:?}"))
 }
 
 /// Asks a server and gives its answer, whatever the code: the client's own methods for a receipt tell every failure as
@@ -102,8 +116,18 @@ pub(crate) async fn exchange(
     request: RemotingCommand,
     limit: Duration,
 ) -> Result<RemotingCommand, Fault> {
-    let handle = rocketmq.lease()?;
-    bounded(limit, handle.invoke_remoting(address, request, millis(limit))).await
+    bounded(limit, invoke(rocketmq.lease()?, address, request, limit)).await
+}
+
+/// One request, as a task of its own can ask it.
+pub(crate) fn invoke(
+    handle: Leased,
+    address: &CheetahString,
+    request: RemotingCommand,
+    limit: Duration,
+) -> impl Future<Output = ClientResult<RemotingCommand>> + Send + 'static {
+    let address = address.clone();
+    async move { handle.invoke_remoting(&address, request, millis(limit)).await }
 }
 
 /// Whether a request failed before anything of it was sent.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cheetah_string::CheetahString;
 use rocketmq_protocol::RemotingCommand;
+use rocketmq_protocol::protocol::body::broker_body::cluster_info::ClusterInfo;
 use rocketmq_protocol::protocol::route::topic_route_data::TopicRouteData;
 
 use crate::Rocketmq;
@@ -26,9 +27,16 @@ pub(crate) async fn route(
     topic: &CheetahString,
     limit: Duration,
 ) -> Result<Option<TopicRouteData>, Fault> {
-    let handle = rocketmq.lease()?;
-    match bounded(limit, handle.topic_route(topic, millis(limit))).await {
+    let (handle, topic) = (rocketmq.lease()?, topic.clone());
+    let asking = async move { handle.topic_route(&topic, millis(limit)).await };
+    match bounded(limit, asking).await {
         Err(fault) if fault.meaning == Meaning::Missing => Ok(None),
         answer => answer,
     }
+}
+
+/// Asks the name server which brokers there are.
+pub(crate) async fn cluster(rocketmq: &Rocketmq, limit: Duration) -> Result<ClusterInfo, Fault> {
+    let handle = rocketmq.lease()?;
+    bounded(limit, async move { handle.broker_cluster_info(millis(limit)).await }).await
 }
