@@ -83,24 +83,14 @@ pub(crate) fn meaning(code: i32) -> Meaning {
     }
 }
 
-/// Has a task of its own ask, and waits for at most `limit`; none where there is no answer by then. The client is to be
-/// told the same limit.
-///
-/// The client gives up a connection that fell silent where a request ends by the client's own time, and otherwise after
-/// two minutes. So a request goes on to that end, also where nobody waits for it any more.
-pub(crate) async fn asked<T: Send + 'static>(
-    limit: Duration,
-    call: impl Future<Output = ClientResult<T>> + Send + 'static,
-) -> Option<ClientResult<T>> {
-    tokio::time::timeout(limit, tokio::spawn(call)).await.ok()?.ok()
-}
-
-/// The same, with every failure as a fault.
+/// Asks a server, and waits for at most `limit`, which the client is to be told, too.
 pub(crate) async fn bounded<T: Send + 'static>(
+    rocketmq: &Rocketmq,
+    server: &CheetahString,
     limit: Duration,
     call: impl Future<Output = ClientResult<T>> + Send + 'static,
 ) -> Result<T, Fault> {
-    let answer = asked(limit, call).await;
+    let answer = rocketmq.answers().ask(server, limit, call).await;
     answer.ok_or_else(|| no_answer(limit))?.map_err(Fault::from)
 }
 
@@ -116,7 +106,8 @@ pub(crate) async fn exchange(
     request: RemotingCommand,
     limit: Duration,
 ) -> Result<RemotingCommand, Fault> {
-    bounded(limit, invoke(rocketmq.lease()?, address, request, limit)).await
+    let call = invoke(rocketmq.lease()?, address, request, limit);
+    bounded(rocketmq, address, limit, call).await
 }
 
 /// One request, as a task of its own can ask it.

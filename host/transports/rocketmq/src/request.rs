@@ -10,6 +10,9 @@ use rocketmq_protocol::protocol::route::topic_route_data::TopicRouteData;
 use crate::Rocketmq;
 use crate::calls::{Fault, Meaning, SUCCESS, bounded, exchange, millis};
 
+/// How the name server is called, which the client chooses itself.
+const NAME_SERVER: CheetahString = CheetahString::from_static_str("name server");
+
 /// Asks a broker, `host:port`. Any answer but success is a fault, with the broker's code and words.
 pub(crate) async fn ask(
     rocketmq: &Rocketmq,
@@ -29,7 +32,7 @@ pub(crate) async fn route(
 ) -> Result<Option<TopicRouteData>, Fault> {
     let (handle, topic) = (rocketmq.lease()?, topic.clone());
     let asking = async move { handle.topic_route(&topic, millis(limit)).await };
-    match bounded(limit, asking).await {
+    match bounded(rocketmq, &NAME_SERVER, limit, asking).await {
         Err(fault) if fault.meaning == Meaning::Missing => Ok(None),
         answer => answer,
     }
@@ -38,5 +41,6 @@ pub(crate) async fn route(
 /// Asks the name server which brokers there are.
 pub(crate) async fn cluster(rocketmq: &Rocketmq, limit: Duration) -> Result<ClusterInfo, Fault> {
     let handle = rocketmq.lease()?;
-    bounded(limit, async move { handle.broker_cluster_info(millis(limit)).await }).await
+    let asking = async move { handle.broker_cluster_info(millis(limit)).await };
+    bounded(rocketmq, &NAME_SERVER, limit, asking).await
 }

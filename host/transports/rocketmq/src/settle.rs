@@ -11,7 +11,7 @@ use rocketmq_protocol::protocol::header::ack_message_request_header::AckMessageR
 use rocketmq_protocol::protocol::header::change_invisible_time_request_header::ChangeInvisibleTimeRequestHeader;
 use rocketmq_protocol::protocol::remoting_command::RemotingCommand;
 
-use crate::calls::{Fault, Meaning, SUCCESS, asked, invoke, is_unsent, no_answer};
+use crate::calls::{Fault, Meaning, SUCCESS, invoke, is_unsent, no_answer};
 use crate::capabilities::{LONGEST_DELAY, SETTLE};
 use crate::doubts::Doubts;
 use crate::receipt::Receipt;
@@ -127,7 +127,7 @@ impl Settler {
         let handle = self.rocketmq.lease().map_err(Failed::unsent)?;
         let limit = self.rocketmq.timeouts.settle;
         let call = invoke(handle, &broker.address, self.request(receipt, action), limit);
-        let failed = match asked(limit, call).await {
+        let failed = match self.rocketmq.answers().ask(&broker.address, limit, call).await {
             Some(Ok(answer)) if answer.code() == SUCCESS => return Ok(()),
             Some(Ok(answer)) => return Err(Fault::of(&answer).into()),
             Some(Err(error)) if is_unsent(&error) => Failed::unsent(error.into()),
