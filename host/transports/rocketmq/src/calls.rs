@@ -16,7 +16,8 @@ pub(crate) const SUCCESS: i32 = 0;
 
 /// How the client calls how far a request got, and what it says of those that did not leave.
 const PHASE: &str = "phase";
-const UNSENT: [&str; 2] = ["connect", "before_write"];
+const UNWRITTEN: &str = "before_write";
+const UNSENT: [&str; 2] = ["connect", UNWRITTEN];
 
 /// What a failed request means for whoever made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +111,8 @@ pub(crate) async fn exchange(
     bounded(rocketmq, address, limit, call).await
 }
 
-/// One request, as a task of its own can ask it.
+/// One request, as a task of its own can ask it. Where its connection was given up before anything went over it, it goes
+/// over a new one.
 pub(crate) fn invoke(
     handle: Leased,
     address: &CheetahString,
@@ -118,7 +120,14 @@ pub(crate) fn invoke(
     limit: Duration,
 ) -> impl Future<Output = ClientResult<RemotingCommand>> + Send + 'static {
     let address = address.clone();
-    async move { handle.invoke_remoting(&address, request, millis(limit)).await }
+    async move {
+        match handle.invoke_remoting(&address, request.clone(), millis(limit)).await {
+            Err(error) if phase(&error).is_some_and(|phase| phase == UNWRITTEN) => {
+                handle.invoke_remoting(&address, request, millis(limit)).await
+            }
+            answer => answer,
+        }
+    }
 }
 
 /// Whether a request failed before anything of it was sent.
