@@ -1,5 +1,6 @@
 //! The test programs, with the output of each shown when it has ended and what failed at the end.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,40 +13,22 @@ use serde_json::Value;
 
 use crate::run::{self, cargo};
 
-/// How the names of programs begin that wait for servers, and compute little. They run beside the others, one program
-/// after another. More than that side by side is late for what it waits for: the load of two cores was above 15.
-const WAITING: [&str; 5] = [
-    "pumphouse-rocketmq/",
-    "pumphouse-pubsub/",
-    "pumphouse-sqs/",
-    "pumphouse-test-brokers/",
-    "pumphouse-e2e/sqs",
-];
-/// What takes longest begins first, so that nothing long is left alone at the end; what computes without a pause is
-/// last of these, when most of those that wait are done.
-const FIRST: [&str; 6] = [
-    "pumphouse-e2e/rocketmq",
-    "pumphouse-e2e/sqs",
-    "pumphouse-e2e/pubsub",
-    "pumphouse-e2e/embedded",
-    "pumphouse-hostile/",
-    "pumphouse-conformance/",
-];
-/// Brokers of RocketMQ take a fifth of a core each, and more while they start: not beside the first of those above.
-const LAST: [&str; 3] =
-    ["pumphouse-test-brokers/r", "pumphouse-test-brokers/java", "pumphouse-rocketmq/"];
+/// Side by side they are late for what they wait for: with two, the load of two cores was above 15.
+const LANES: usize = 1;
+/// What takes longest begins first, so that nothing long is left alone at the end.
+const LONGEST: [&str; 6] = ["conformance", "rocketmq", "pubsub", "sqs", "hostile", "embedded"];
 
 /// Tests these packages, given as cargo takes them, with something added to the environment.
 pub(crate) fn test(packages: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     let mut programs = build(packages)?;
     programs.sort_by_key(Program::rank);
     let many = programs.len();
-    let (waiting, computing) = programs.into_iter().partition::<Vec<_>, _>(Program::waits);
+    let queue = Mutex::new(VecDeque::from(programs));
     let failed = Mutex::new(Vec::new());
     thread::scope(|scope| {
-        for lane in [waiting, computing] {
+        for _ in 0..LANES {
             scope.spawn(|| {
-                for program in lane {
+                while let Some(program) = lock(&queue).pop_front() {
                     if let Err(error) = program.run(environment) {
                         lock(&failed).push(format!("{error:#}"));
                     }
@@ -111,25 +94,13 @@ impl Program {
         })
     }
 
-    fn name(&self) -> String {
-        format!("{}/{}", self.package, self.target)
-    }
-
-    fn waits(&self) -> bool {
-        let name = self.name();
-        WAITING.iter().any(|waiting| name.starts_with(waiting))
-    }
-
     fn rank(&self) -> usize {
-        let name = self.name();
-        let among = |some: &[&str]| some.iter().position(|begins| name.starts_with(begins));
-        let last = among(&LAST).map(|at| FIRST.len() + 1 + at);
-        among(&FIRST).or(last).unwrap_or(FIRST.len())
+        LONGEST.iter().position(|name| self.target == *name).unwrap_or(LONGEST.len())
     }
 
     /// Runs it as cargo does, and shows what it printed when it has ended.
     fn run(&self, environment: &[(&str, &str)]) -> Result<()> {
-        let name = self.name();
+        let name = format!("{}/{}", self.package, self.target);
         let began = Instant::now();
         let folder = run::target().join("tests");
         std::fs::create_dir_all(&folder)

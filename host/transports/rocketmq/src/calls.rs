@@ -9,15 +9,13 @@ use rocketmq_client_rust::{ClientError, ClientResult};
 use rocketmq_protocol::protocol::remoting_command::RemotingCommand;
 
 use crate::Rocketmq;
-use crate::client::Leased;
 
 /// The code of an answer that the request was done.
 pub(crate) const SUCCESS: i32 = 0;
 
 /// How the client calls how far a request got, and what it says of those that did not leave.
 const PHASE: &str = "phase";
-const UNWRITTEN: &str = "before_write";
-const UNSENT: [&str; 2] = ["connect", UNWRITTEN];
+const UNSENT: [&str; 2] = ["connect", "before_write"];
 
 /// What a failed request means for whoever made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,19 +82,16 @@ pub(crate) fn meaning(code: i32) -> Meaning {
     }
 }
 
-/// Asks a server, and waits for at most `limit`, which the client is to be told, too.
-pub(crate) async fn bounded<T: Send + 'static>(
-    rocketmq: &Rocketmq,
-    server: &CheetahString,
+/// Waits for a request for at most `limit`. The client goes on with a request that is given up.
+pub(crate) async fn bounded<T>(
     limit: Duration,
-    call: impl Future<Output = ClientResult<T>> + Send + 'static,
+    call: impl Future<Output = ClientResult<T>>,
 ) -> Result<T, Fault> {
-    let answer = rocketmq.answers().ask(server, limit, call).await;
-    answer.ok_or_else(|| no_answer(limit))?.map_err(Fault::from)
-}
-
-pub(crate) fn no_answer(limit: Duration) -> Fault {
-    Fault::unavailable(format!("no answer within {limit:?}"))
+    match tokio::time::timeout(limit, call).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err(error.into()),
+        Err(_) => Err(Fault::unavailable(format!("no answer within {limit:?}"))),
+    }
 }
 
 /// Asks a server and gives its answer, whatever the code: the client's own methods for a receipt tell every failure as
@@ -107,27 +102,8 @@ pub(crate) async fn exchange(
     request: RemotingCommand,
     limit: Duration,
 ) -> Result<RemotingCommand, Fault> {
-    let call = invoke(rocketmq.lease()?, address, request, limit);
-    bounded(rocketmq, address, limit, call).await
-}
-
-/// One request, as a task of its own can ask it. Where its connection was given up before anything went over it, it goes
-/// over a new one.
-pub(crate) fn invoke(
-    handle: Leased,
-    address: &CheetahString,
-    request: RemotingCommand,
-    limit: Duration,
-) -> impl Future<Output = ClientResult<RemotingCommand>> + Send + 'static {
-    let address = address.clone();
-    async move {
-        match handle.invoke_remoting(&address, request.clone(), millis(limit)).await {
-            Err(error) if phase(&error).is_some_and(|phase| phase == UNWRITTEN) => {
-                handle.invoke_remoting(&address, request, millis(limit)).await
-            }
-            answer => answer,
-        }
-    }
+    let handle = rocketmq.lease()?;
+    bounded(limit, handle.invoke_remoting(address, request, millis(limit))).await
 }
 
 /// Whether a request failed before anything of it was sent.

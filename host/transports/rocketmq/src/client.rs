@@ -11,7 +11,6 @@ use rocketmq_client_rust::{
 };
 use rocketmq_runtime::{RuntimeConfig, RuntimeOwner, ShutdownDeadline};
 
-use crate::answers::Answers;
 use crate::calls::Fault;
 use crate::provision;
 use crate::sink::TopicSink;
@@ -52,7 +51,6 @@ struct Client {
     config: ClientConfig,
     hook: Option<Arc<ClientRpcHook>>,
     idle: Mutex<Vec<Arc<ClientInstanceHandle>>>,
-    answers: Arc<Answers>,
 }
 
 impl fmt::Debug for Rocketmq {
@@ -130,10 +128,6 @@ impl Rocketmq {
         names::within(self.namespace.as_deref(), name)
     }
 
-    pub(crate) fn answers(&self) -> &Arc<Answers> {
-        &self.client.answers
-    }
-
     /// A handle for one request at a time.
     pub(crate) fn lease(&self) -> Result<Leased, Fault> {
         let idle = self.client.idle().pop();
@@ -168,7 +162,6 @@ impl Client {
             config: config(settings).map_err(|error| failed(with_causes(&error)))?,
             hook: settings.access.as_ref().map(hook),
             idle: Mutex::default(),
-            answers: Arc::default(),
         })
     }
 

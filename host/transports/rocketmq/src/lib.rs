@@ -9,7 +9,6 @@
 //! - A lease is the pop's invisible time. It is never renewed: RocketMQ counts a renewal as a delivery.
 //! - A deferral is a change of the invisible time.
 
-mod answers;
 mod calls;
 mod capabilities;
 mod client;

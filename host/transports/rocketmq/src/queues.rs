@@ -9,7 +9,7 @@ use rocketmq_client_rust::JavaHashCode;
 use rocketmq_protocol::protocol::route::topic_route_data::TopicRouteData;
 use tokio::time::Instant;
 
-use crate::calls::{Fault, Meaning};
+use crate::calls::{Fault, Meaning, bounded, millis};
 use crate::resting::{Resting, reach};
 use crate::routes::{AGAIN, FRESH, MASTER, PATIENCE};
 use crate::{Rocketmq, request};
@@ -170,7 +170,8 @@ pub(crate) async fn brokers(
     rocketmq: &Rocketmq,
     limit: Duration,
 ) -> Result<Vec<CheetahString>, Fault> {
-    let cluster = request::cluster(rocketmq, limit).await?;
+    let handle = rocketmq.lease()?;
+    let cluster = bounded(limit, handle.broker_cluster_info(millis(limit))).await?;
     let table = cluster.broker_addr_table.unwrap_or_default();
     Ok(table.into_keys().collect())
 }

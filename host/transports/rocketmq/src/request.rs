@@ -4,14 +4,10 @@ use std::time::Duration;
 
 use cheetah_string::CheetahString;
 use rocketmq_protocol::RemotingCommand;
-use rocketmq_protocol::protocol::body::broker_body::cluster_info::ClusterInfo;
 use rocketmq_protocol::protocol::route::topic_route_data::TopicRouteData;
 
 use crate::Rocketmq;
 use crate::calls::{Fault, Meaning, SUCCESS, bounded, exchange, millis};
-
-/// How the name server is called, which the client chooses itself.
-const NAME_SERVER: CheetahString = CheetahString::from_static_str("name server");
 
 /// Asks a broker, `host:port`. Any answer but success is a fault, with the broker's code and words.
 pub(crate) async fn ask(
@@ -30,17 +26,9 @@ pub(crate) async fn route(
     topic: &CheetahString,
     limit: Duration,
 ) -> Result<Option<TopicRouteData>, Fault> {
-    let (handle, topic) = (rocketmq.lease()?, topic.clone());
-    let asking = async move { handle.topic_route(&topic, millis(limit)).await };
-    match bounded(rocketmq, &NAME_SERVER, limit, asking).await {
+    let handle = rocketmq.lease()?;
+    match bounded(limit, handle.topic_route(topic, millis(limit))).await {
         Err(fault) if fault.meaning == Meaning::Missing => Ok(None),
         answer => answer,
     }
-}
-
-/// Asks the name server which brokers there are.
-pub(crate) async fn cluster(rocketmq: &Rocketmq, limit: Duration) -> Result<ClusterInfo, Fault> {
-    let handle = rocketmq.lease()?;
-    let asking = async move { handle.broker_cluster_info(millis(limit)).await };
-    bounded(rocketmq, &NAME_SERVER, limit, asking).await
 }

@@ -11,7 +11,7 @@ use rocketmq_protocol::protocol::header::ack_message_request_header::AckMessageR
 use rocketmq_protocol::protocol::header::change_invisible_time_request_header::ChangeInvisibleTimeRequestHeader;
 use rocketmq_protocol::protocol::remoting_command::RemotingCommand;
 
-use crate::calls::{Fault, Meaning, SUCCESS, invoke, is_unsent, no_answer};
+use crate::calls::{Fault, Meaning, SUCCESS, is_unsent, millis};
 use crate::capabilities::{LONGEST_DELAY, SETTLE};
 use crate::doubts::Doubts;
 use crate::receipt::Receipt;
@@ -126,13 +126,14 @@ impl Settler {
         self.routes.reach(&broker).await.map_err(Failed::unsent)?;
         let handle = self.rocketmq.lease().map_err(Failed::unsent)?;
         let limit = self.rocketmq.timeouts.settle;
-        let call = invoke(handle, &broker.address, self.request(receipt, action), limit);
-        let failed = match self.rocketmq.answers().ask(&broker.address, limit, call).await {
-            Some(Ok(answer)) if answer.code() == SUCCESS => return Ok(()),
-            Some(Ok(answer)) => return Err(Fault::of(&answer).into()),
-            Some(Err(error)) if is_unsent(&error) => Failed::unsent(error.into()),
-            Some(Err(error)) => Fault::from(error).into(),
-            None => no_answer(limit).into(),
+        let call =
+            handle.invoke_remoting(&broker.address, self.request(receipt, action), millis(limit));
+        let failed = match tokio::time::timeout(limit, call).await {
+            Ok(Ok(answer)) if answer.code() == SUCCESS => return Ok(()),
+            Ok(Ok(answer)) => return Err(Fault::of(&answer).into()),
+            Ok(Err(error)) if is_unsent(&error) => Failed::unsent(error.into()),
+            Ok(Err(error)) => Fault::from(error).into(),
+            Err(_) => Fault::unavailable(format!("no answer within {limit:?}")).into(),
         };
         // It may have been started elsewhere.
         self.routes.failed(&broker);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cheetah_string::CheetahString;
+use rocketmq_client_rust::ClientResult;
 use rocketmq_protocol::protocol::header::create_topic_request_header::CreateTopicRequestHeader;
 use rocketmq_protocol::protocol::header::get_subscription_group_config_request_header::GetSubscriptionGroupConfigRequestHeader;
 use rocketmq_protocol::protocol::header::get_topic_config_request_header::GetTopicConfigRequestHeader;
@@ -13,7 +14,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::{group, topic};
-use crate::calls::{Fault, Meaning};
+use crate::calls::{Fault, Meaning, bounded, millis};
 use crate::routes::MASTER;
 use crate::{Kind, ProvisionError, Rocketmq, request};
 
@@ -47,8 +48,9 @@ impl<'a> Admin<'a> {
 
     /// The masters that have a topic, by name; none where there is no such topic.
     pub(super) async fn route(&self, topic: &str) -> Result<Option<Vec<Broker>>, ProvisionError> {
-        let answer = request::route(self.rocketmq, &topic.into(), self.limit).await;
-        let Some(route) = answer.map_err(|fault| self.error(ROUTE, fault))? else {
+        let answer =
+            self.name_server(ROUTE, async |handle, limit| handle.topic_route(topic, limit).await);
+        let Some(route) = answer.await? else {
             // A name server without brokers knows no topics either.
             self.masters().await?;
             return Ok(None);
@@ -62,9 +64,9 @@ impl<'a> Admin<'a> {
 
     /// Every master of the cluster, by name.
     pub(super) async fn masters(&self) -> Result<Vec<Broker>, ProvisionError> {
-        let answer = request::cluster(self.rocketmq, self.limit).await;
-        let cluster = answer.map_err(|fault| self.error(CLUSTERS, fault))?;
-        let table = cluster.broker_addr_table.unwrap_or_default();
+        let answer = self
+            .name_server(CLUSTERS, async |handle, limit| handle.broker_cluster_info(limit).await);
+        let table = answer.await?.broker_addr_table.unwrap_or_default();
         let masters = masters(table.values());
         if masters.is_empty() {
             return Err(self.away(CLUSTERS, "no broker is known to the name server"));
@@ -193,6 +195,15 @@ impl<'a> Admin<'a> {
         self.ask("UPDATE_AND_CREATE_SUBSCRIPTIONGROUP", broker, request).await?;
         tracing::info!(group = name, broker = %broker.name, "consumer group made");
         Ok(())
+    }
+
+    async fn name_server<T, F>(&self, call: &'static str, ask: F) -> Result<T, ProvisionError>
+    where
+        F: AsyncFnOnce(&rocketmq_client_rust::ClientInstanceHandle, u64) -> ClientResult<T>,
+    {
+        let handle = self.rocketmq.lease().map_err(|fault| self.error(call, fault))?;
+        let answer = bounded(self.limit, ask(&handle, millis(self.limit))).await;
+        answer.map_err(|fault| self.error(call, fault))
     }
 
     /// The JSON of an answer; none where what is asked for is not there.
