@@ -352,7 +352,8 @@ impl Space {
     pub fn assert_settled(&self, topic: &str, ordered: bool) {
         let group = format!("{topic}-work");
         let mut open = Vec::new();
-        let settled = poll(LONG, Duration::from_millis(200), || {
+        // A broker writes down what was acknowledged in its own time, on a busy machine more than half a minute later.
+        let settled = poll(LONG * 4, Duration::from_millis(200), || {
             open = self.unsettled(topic, &group);
             open.is_empty().then_some(())
         });
