@@ -71,17 +71,15 @@ impl Inner {
             }
         };
         drop(undecided);
-        let HandedIn { room, answer } = self.hand_in(delivery, action);
-        if let Some(room) = room {
-            room.await;
-        }
+        let settled = self.hand_in(delivery, action).await;
         drop(permit);
-        self.settled(delivery, action, answer.await)
+        self.settled(delivery, action, settled.await)
     }
 
     /// Admits, calls and decides.
     async fn decide(&self, delivery: &Delivery, count: Count, version: &dyn Version) -> Decision {
         let policy = &self.subscription.settings.policy;
+        // Taken out of the match, which would keep what it is about for as long as the call takes.
         let turned = match admit(&self.facts(delivery, count), policy) {
             Admission::Route(reason, why) => Some((reason, why)),
             Admission::Call => None,
@@ -219,16 +217,18 @@ impl Inner {
     }
 
     pub(crate) async fn settle(&self, delivery: &Delivery, action: Action) -> Left {
-        let HandedIn { room, answer } = self.hand_in(delivery, action);
+        let settled = self.hand_in(delivery, action).await;
+        self.settled(delivery, action, settled.await)
+    }
+
+    /// Hands in a settlement. Returns once there is room for it; the answer comes later.
+    async fn hand_in(&self, delivery: &Delivery, action: Action) -> oneshot::Receiver<Settled> {
+        let settlement = Settlement { receipt: delivery.receipt.clone(), action };
+        let HandedIn { room, answer } = self.desk.hand_in(settlement, delivery.lease);
         if let Some(room) = room {
             room.await;
         }
-        self.settled(delivery, action, answer.await)
-    }
-
-    fn hand_in(&self, delivery: &Delivery, action: Action) -> HandedIn<'_> {
-        let settlement = Settlement { receipt: delivery.receipt.clone(), action };
-        self.desk.hand_in(settlement, delivery.lease)
+        answer
     }
 
     fn settled(

@@ -11,7 +11,7 @@ use crate::pump::Inner;
 
 impl Inner {
     /// What every line about a delivery says. It is made where something is said, which for most messages is nowhere:
-    /// a span for each took as long as a third of what a pump does with it. It is there at every level of the log.
+    /// a span for each took a quarter of the processor time of a pump. It is there at every level of the log.
     pub(crate) fn span(&self, delivery: &Delivery) -> tracing::Span {
         let trace = TraceContext::of(&delivery.message.headers);
         tracing::error_span!(

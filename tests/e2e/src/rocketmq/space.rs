@@ -352,7 +352,7 @@ impl Space {
     pub fn assert_settled(&self, topic: &str, ordered: bool) {
         let group = format!("{topic}-work");
         let mut open = Vec::new();
-        // A broker writes down what was acknowledged in its own time, on a busy machine more than half a minute later.
+        // A broker writes down what was acknowledged in its own time: once it had not within half a minute.
         let settled = poll(LONG * 4, Duration::from_millis(200), || {
             open = self.unsettled(topic, &group);
             open.is_empty().then_some(())
